@@ -1,0 +1,106 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Read files with clear errors and write them so that a crash leaves the old or the new content, never half."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from typing import Any
+
+
+class FilesError(Exception):
+    """A file could not be read or written; the text says which, why and what to do."""
+
+
+def read_bytes(path: str) -> bytes:
+    """Return the content of a file. Raises FilesError."""
+    try:
+        with open(path, "rb") as handle:
+            return handle.read()
+    except OSError as exc:
+        raise FilesError(f"{path}: cannot be read: {exc.strerror}; check that it exists and who may read it") from exc
+
+
+def read_text(path: str) -> str:
+    """Return the content of a UTF-8 file. Raises FilesError."""
+    try:
+        return read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise FilesError(f"{path}: is not UTF-8 text at byte {exc.start}; replace the file") from exc
+
+
+def read_text_or_none(path: str) -> str | None:
+    """Return the content of a UTF-8 file, or None when there is no such file. Raises FilesError otherwise."""
+    try:
+        return read_text(path)
+    except FilesError as exc:
+        if isinstance(exc.__cause__, (FileNotFoundError, NotADirectoryError)):
+            return None
+        raise
+
+
+def read_json(path: str) -> Any:
+    """Return the value in a JSON file. Raises FilesError for a missing or malformed one."""
+    text = read_text(path)
+    try:
+        return json.loads(text)
+    except ValueError as exc:
+        raise FilesError(f"{path}: is not JSON: {exc}; restore the file or remove it") from exc
+
+
+def sync_directory(path: str) -> None:
+    """Make the entries of a directory durable (a rename is only safe once its directory is)."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_atomic(path: str, content: bytes | str, mode: int = 0o644, owner: tuple[int, int] | None = None) -> None:
+    """Replace a file as a whole, durably: temporary file beside it, fsync, rename, fsync of the directory.
+
+    ``owner`` is (uid, gid); None leaves the writer's. Raises FilesError.
+    """
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    directory = os.path.dirname(path) or "."
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", suffix=".tmp", dir=directory)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fchmod(stream.fileno(), mode)
+                if owner is not None:
+                    os.fchown(stream.fileno(), owner[0], owner[1])
+                os.fsync(stream.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+        sync_directory(directory)
+    except OSError as exc:
+        raise FilesError(f"{path}: cannot be written: {exc.strerror}; check the directory and the free space") from exc
+
+
+def write_json(path: str, value: Any, mode: int = 0o644) -> None:
+    """Replace a JSON file as a whole, with sorted keys so that two writings of one value are equal."""
+    write_atomic(path, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n", mode)
+
+
+def write_kernel(path: str, text: str) -> None:
+    """Write a value to a kernel interface file in one write() call. Raises FilesError with the kernel's reason.
+
+    Not atomic by renaming, because the kernel acts on the write itself; never creates the file.
+    """
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_TRUNC)
+        try:
+            os.write(handle, text.encode("utf-8"))
+        finally:
+            os.close(handle)
+    except OSError as exc:
+        raise FilesError(f"{path}: the kernel refused {text!r}: {exc.strerror}; check the value") from exc
