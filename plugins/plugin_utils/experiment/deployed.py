@@ -1,0 +1,160 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the roles left on the hosts, as the facts that they set: the only way from deploying to measuring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class DeployedError(Exception):
+    """A host lacks what the matrix needs."""
+
+
+class Host(Protocol):
+    """A host that modules can be run on."""
+
+    name: str
+
+    def variable(self, name: str, default: Any = None) -> Any:
+        """Return a variable or fact of the host."""
+
+    def run(self, module: str, args: Mapping[str, Any], check_mode: bool | None = None) -> dict[str, Any]:
+        """Run a module of this collection on the host and return its result."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A prepared host: the ``node_deployed`` fact of role node."""
+
+    host: Host
+    state_dir: str
+    cgroup_root: str
+    cpus: str
+    housekeeping_cpus: str
+    python: str
+    manager: str
+
+    @property
+    def name(self) -> str:
+        """The inventory's name of the host."""
+        return self.host.name
+
+    def path(self, *parts: str) -> str:
+        """Return a path below the host's state directory."""
+        return "/".join((self.state_dir, *parts))
+
+
+@dataclass(frozen=True)
+class Service:
+    """The latency service: the ``latency_service_deployed`` fact."""
+
+    process: dict[str, Any]
+    address: str
+    port: int
+    page: str
+    slow_pages: dict[str, str]
+    headers: dict[str, str]
+    requests: dict[str, str]
+    description: dict[str, Any]
+
+    def url(self, slowdown_pct: float) -> str:
+        """Return the URL of the page, or of the one that costs so many percent more CPU time.
+
+        :raises DeployedError: where no page of that cost was deployed.
+        """
+        page = self.page
+        if slowdown_pct:
+            key = f"{slowdown_pct:g}"
+            if key not in self.slow_pages:
+                known = ", ".join(sorted(self.slow_pages)) or "none"
+                raise DeployedError(
+                    f"a mode wants service_slowdown_pct {key}, but pages are deployed for: {known}; "
+                    "add it to latency_service_slow_pages_pct and provision again"
+                )
+            page = self.slow_pages[key]
+        return f"http://{self.address}:{self.port}{page}"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The batch workload's material: the ``batch_workload_deployed`` fact."""
+
+    placeholders: dict[str, str]
+    requests: dict[str, str]
+    description: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Wrk:
+    """The load generator: the ``load_generator_wrk`` fact."""
+
+    path: str
+    description: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Testbed:
+    """Everything that the matrix needs, on both hosts."""
+
+    tested: Node
+    load: Node
+    service: Service
+    batch: Batch
+    wrk: Wrk
+
+    @property
+    def nodes(self) -> tuple[Node, Node]:
+        """Both hosts, the tested one first."""
+        return (self.tested, self.load)
+
+
+def read(tested: Host, load: Host) -> Testbed:
+    """Read what was deployed from both hosts' facts.
+
+    :raises DeployedError: where a role has not run on a host; the text names fact, host and remedy.
+    """
+    service = _fact(tested, "latency_service_deployed")
+    batch = _fact(tested, "batch_workload_deployed")
+    wrk = _fact(load, "load_generator_wrk")
+    return Testbed(
+        tested=_node(tested),
+        load=_node(load),
+        service=Service(
+            process=dict(service["process"]),
+            address=str(service["address"]),
+            port=int(service["port"]),
+            page=str(service["page"]),
+            slow_pages={str(key): str(page) for key, page in service["slow_pages"].items()},
+            headers={str(key): str(value) for key, value in service["headers"].items()},
+            requests={"cpu": str(service["cpu_request"]), "memory": str(service["memory_request"])},
+            description=dict(service["description"]),
+        ),
+        batch=Batch(
+            placeholders={str(key): str(value) for key, value in batch["placeholders"].items()},
+            requests={"cpu": str(batch["cpu_request"]), "memory": str(batch["memory_request"])},
+            description=dict(batch["description"]),
+        ),
+        wrk=Wrk(path=str(wrk["path"]), description=dict(wrk)),
+    )
+
+
+def _node(host: Host) -> Node:
+    fact = _fact(host, "node_deployed")
+    names = ("state_dir", "cgroup_root", "cpus", "housekeeping_cpus", "python", "manager")
+    return Node(host=host, **{name: str(fact[name]) for name in names})
+
+
+def _fact(host: Host, name: str) -> dict[str, Any]:
+    fact = host.variable(name)
+    if not fact:
+        raise DeployedError(
+            f"{host.name}: the fact {name} is missing, so nothing was deployed in this play; "
+            "run site.yml, or playbook provision before the matrix in the same command"
+        )
+    return dict(fact)

@@ -1,0 +1,122 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the user asked the matrix to do, checked once at the edge."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+#: name: (lowest, highest, why) of each whole number; the reason is shown to whoever is outside.
+RANGES: dict[str, tuple[int, int, str]] = {
+    "blocks": (0, 1000, "0 deploys only"),
+    "window_s": (2, 3600, "shorter windows hold too few requests for a tail"),
+    "warmup_s": (0, 600, "0 sends no warm-up load"),
+    "repeat_cap": (0, 20, "0 repeats no spoiled window"),
+    "seed": (0, 2**31 - 1, "0 draws one"),
+    "load_threads": (1, 256, "wrk needs at least one thread"),
+    "load_connections": (1, 65535, "one for each request under way"),
+    "peak_rps": (0, 10_000_000, "0 measures the peak first"),
+    "peak_window_s": (1, 600, "seconds at full speed"),
+}
+
+
+class SettingsError(Exception):
+    """A setting is outside what is allowed."""
+
+
+@dataclass(frozen=True)
+class MatrixSettings:
+    """The arguments of one matrix, in range."""
+
+    tested: str
+    load: str
+    modes: tuple[str, ...]
+    load_points: tuple[float, ...]
+    aggressors: tuple[str, ...]
+    blocks: int
+    window_s: int
+    warmup_s: int
+    repeat_cap: int
+    seed: int
+    load_kind: str
+    load_threads: int
+    load_connections: int
+    peak_rps: int
+    peak_window_s: int
+    hold_pm_qos: bool
+    limits: dict[str, float]
+    results_dir: str
+    run_id: str
+    resume: bool
+
+
+def from_arguments(arguments: Mapping[str, Any], where: str = "matrix_") -> MatrixSettings:
+    """Return the settings of validated module arguments.
+
+    :param where: prefix of the variables that set them, for the texts of errors.
+    :raises SettingsError: for a value outside what is allowed; the text names variable, value, range and remedy.
+    """
+    for name, (low, high, why) in RANGES.items():
+        if not low <= int(arguments[name]) <= high:
+            raise SettingsError(f"{where}{name} is {arguments[name]}: allowed are {low} to {high} ({why}); change it")
+    _check_lists(arguments, where)
+    connections, threads = int(arguments["load_connections"]), int(arguments["load_threads"])
+    if connections < threads:
+        raise SettingsError(
+            f"{where}load_connections is {connections}, below {where}load_threads {threads}: "
+            "wrk gives every thread at least one connection; raise it"
+        )
+    run_id = str(arguments["run_id"])
+    if run_id and not RUN_ID.fullmatch(run_id):
+        raise SettingsError(f"{where}run_id is {run_id!r}: allowed are letters, digits, dot, dash and underscore")
+    return MatrixSettings(
+        tested=_only_host(arguments["tested"], "tested"),
+        load=_only_host(arguments["load"], "load"),
+        modes=tuple(map(str, arguments["modes"])),
+        load_points=tuple(map(float, arguments["load_points"])),
+        aggressors=tuple(map(str, arguments["aggressors"])),
+        load_kind=str(arguments["load_kind"]),
+        hold_pm_qos=bool(arguments["hold_pm_qos"]),
+        limits={str(name): float(limit) for name, limit in arguments["limits"].items()},
+        results_dir=os.path.abspath(os.path.expanduser(str(arguments["results_dir"]))),
+        run_id=run_id,
+        resume=bool(arguments["resume"]),
+        **{name: int(arguments[name]) for name in RANGES},
+    )
+
+
+def _check_lists(arguments: Mapping[str, Any], where: str) -> None:
+    for name in ("modes", "load_points", "aggressors"):
+        values = list(arguments[name])
+        if not values:
+            raise SettingsError(f"{where}{name} is empty: name at least one")
+        if len(set(values)) != len(values):
+            raise SettingsError(f"{where}{name} names something twice: {values}; each may stand once")
+    for point in arguments["load_points"]:
+        if not 0 < float(point) < 1:
+            raise SettingsError(
+                f"{where}load_points holds {point}: allowed are shares above 0 and below 1 of the service's peak"
+            )
+    for name, limit in arguments["limits"].items():
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)):
+            raise SettingsError(f"{where}limits.{name} is {limit!r}: a guard's limit is a number; correct it")
+
+
+def _only_host(hosts: Any, group: str) -> str:
+    names = [hosts] if isinstance(hosts, str) else list(hosts)
+    if len(names) != 1:
+        found = ", ".join(names) or "none"
+        raise SettingsError(
+            f"inventory group {group!r} has {len(names)} hosts ({found}): exactly one is needed; "
+            f"correct the group in your inventory or choose with --limit"
+        )
+    return str(names[0])

@@ -1,0 +1,303 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the report knows: the summary and the manifest of a run, read once into typed values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Json = Mapping[str, Any]
+
+RESULTS = ("pass", "fail", "inconclusive", "invalid", "none")
+
+
+class ReportError(Exception):
+    """The report cannot be made: text = what: why; do this."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its 95 % interval; an end without data is None."""
+
+    value: float
+    low: float | None
+    high: float | None
+    blocks: int | None = None
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric over the kept blocks of a cell."""
+
+    median: float
+    low: float | None
+    high: float | None
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Under what a mode was measured: load point (share of the peak) and aggressor."""
+
+    load_point: float | None
+    aggressor: str | None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One mode under one condition."""
+
+    mode: str
+    condition: Condition
+    measured: int
+    kept: int
+    rate_rps: float | None
+    metrics: Mapping[str, Metric]
+
+    def median(self, metric: str) -> float | None:
+        """Median of a metric over the kept blocks, None without data."""
+        found = self.metrics.get(metric)
+        return found.median if found else None
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Change of one metric of a mode against the baseline of the same blocks."""
+
+    mode: str
+    condition: Condition
+    metric: str
+    change_pct: Interval | None
+    blocks: int
+    detectable_pct: float | None
+    objective_pct: float | None
+    result: str
+    reasons: tuple[str, ...]
+    unfiltered: Interval | None
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a mode wins under one condition."""
+
+    utilisation_won_points: Interval | None
+    batch_work_kept_pct: Interval | None
+    p99_cost_pct_per_point: Interval | None
+
+
+@dataclass(frozen=True)
+class Guard:
+    """One guard over all measurements that count."""
+
+    name: str
+    title: str
+    limit: float | None
+    unit: str
+    worst: float | None
+    measurements: int
+    tripped: int
+    where: tuple[str, ...]
+    ok: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A row of the matrix with its colour (its place in the order, the baseline first)."""
+
+    name: str
+    colour: int
+    is_baseline: bool
+    description: str
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything that sections, plots and tables draw from."""
+
+    run_id: str
+    created: str
+    partial: bool
+    result: str
+    sentence: str
+    reasons: tuple[str, ...]
+    modes: tuple[Mode, ...]
+    conditions: tuple[Condition, ...]
+    cells: Mapping[tuple[str, Condition], Cell]
+    effects: Mapping[tuple[str, Condition, str], Effect]
+    gains: Mapping[tuple[str, Condition], Gain]
+    guards: tuple[Guard, ...]
+    reference: tuple[Json, ...]
+    hosts: Json
+    manifest: Json
+    summary: Json
+
+    def cell(self, mode: str, condition: Condition) -> Cell | None:
+        """Find a cell; None when it was not measured."""
+        return self.cells.get((mode, condition))
+
+    def effect(self, mode: str, condition: Condition, metric: str) -> Effect | None:
+        """Find the effect of a mode on a metric."""
+        return self.effects.get((mode, condition, metric))
+
+    def gain(self, mode: str, condition: Condition) -> Gain | None:
+        """Find what a mode wins."""
+        return self.gains.get((mode, condition))
+
+    @property
+    def candidates(self) -> tuple[Mode, ...]:
+        """Modes other than the baseline."""
+        return tuple(mode for mode in self.modes if not mode.is_baseline)
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether there is more than one condition."""
+        return len(self.conditions) > 1
+
+
+def build(summary: Json, manifest: Json) -> View:
+    """Read a summary and the manifest of its run.
+
+    Raises ReportError when the summary lacks something that its schema requires.
+    """
+    try:
+        return _view(summary, manifest)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ReportError(
+            f"summary of run {summary.get('run_id', '?')}: it does not follow colocation.testbed/summary/1 "
+            f"({type(error).__name__}: {error}); make it again from the run directory with the playbook report"
+        ) from error
+
+
+def _view(summary: Json, manifest: Json) -> View:
+    cells = [_cell(item) for item in summary["cells"]]
+    effects = [_effect(item) for item in summary["effects"]]
+    verdict = summary["verdict"]
+    return View(
+        run_id=str(summary["run_id"]),
+        created=str(summary["created"]),
+        partial=bool(summary["partial"]),
+        result=_result(verdict["result"]),
+        sentence=str(verdict["sentence"]),
+        reasons=tuple(map(str, verdict["reasons"])),
+        modes=_modes(summary, manifest, [cell.mode for cell in cells]),
+        conditions=tuple(dict.fromkeys(cell.condition for cell in cells)),
+        cells={(cell.mode, cell.condition): cell for cell in cells},
+        effects={(effect.mode, effect.condition, effect.metric): effect for effect in effects},
+        gains={(str(item["mode"]), _condition(item)): _gain(item) for item in summary["gains"]},
+        guards=tuple(_guard(item) for item in summary["guards"]),
+        reference=tuple(summary.get("reference") or ()),
+        hosts=summary.get("hosts") or {},
+        manifest=manifest,
+        summary=summary,
+    )
+
+
+def _result(word: object) -> str:
+    if word not in RESULTS:
+        raise ValueError(f"result {word!r} is none of {', '.join(RESULTS)}")
+    return str(word)
+
+
+def _condition(item: Json) -> Condition:
+    load_point, aggressor = item["load_point"], item["aggressor"]
+    return Condition(
+        None if load_point is None else float(load_point),
+        None if aggressor is None else str(aggressor),
+    )
+
+
+def interval(item: Json | None) -> Interval | None:
+    """Read ``{"value", "low", "high"}``; None stays None, and so does one without a value."""
+    if item is None or item.get("value") is None:
+        return None
+    blocks = item.get("blocks")
+    return Interval(
+        float(item["value"]),
+        _number(item.get("low")),
+        _number(item.get("high")),
+        None if blocks is None else int(blocks),
+    )
+
+
+def _number(value: object) -> float | None:
+    return None if value is None else float(str(value))
+
+
+def _metric(item: Json) -> Metric:
+    return Metric(
+        float(item["median"]), _number(item["low"]), _number(item["high"]), tuple(map(float, item["values"]))
+    )
+
+
+def _cell(item: Json) -> Cell:
+    metrics = {name: _metric(value) for name, value in item["metrics"].items() if value is not None}
+    return Cell(
+        str(item["mode"]),
+        _condition(item),
+        int(item["measured"]),
+        int(item["kept"]),
+        _number(item["rate_rps"]),
+        metrics,
+    )
+
+
+def _effect(item: Json) -> Effect:
+    return Effect(
+        mode=str(item["mode"]),
+        condition=_condition(item),
+        metric=str(item["metric"]),
+        change_pct=interval(item["change_pct"]),
+        blocks=int(item["blocks"]),
+        detectable_pct=_number(item["detectable_pct"]),
+        objective_pct=_number(item["objective_pct"]),
+        result=_result(item["result"]),
+        reasons=tuple(map(str, item["reasons"])),
+        unfiltered=interval(item.get("unfiltered")),
+    )
+
+
+def _gain(item: Json) -> Gain:
+    return Gain(
+        interval(item["utilisation_won_points"]),
+        interval(item["batch_work_kept_pct"]),
+        interval(item["p99_cost_pct_per_point"]),
+    )
+
+
+def _guard(item: Json) -> Guard:
+    return Guard(
+        name=str(item["guard"]),
+        title=str(item["title"]),
+        limit=_number(item["limit"]),
+        unit=str(item["unit"]),
+        worst=_number(item["worst"]),
+        measurements=int(item["measurements"]),
+        tripped=int(item["tripped"]),
+        where=tuple(map(str, item["where"])),
+        ok=bool(item["ok"]),
+        text=str(item["text"]),
+    )
+
+
+def _modes(summary: Json, manifest: Json, measured: Sequence[str]) -> tuple[Mode, ...]:
+    baseline = str(summary["baseline"])
+    definitions = manifest.get("modes") or {}
+    planned = [str(name) for name in (manifest.get("schedule") or {}).get("modes", [])]
+    names = list(dict.fromkeys([*planned, *measured]))
+    names = [name for name in names if name in set(measured)]
+    names.sort(key=lambda name: name != baseline)
+    shift = 0 if baseline in names else 1
+    return tuple(
+        Mode(name, place + shift, name == baseline, _description(definitions.get(name)))
+        for place, name in enumerate(names)
+    )
+
+
+def _description(definition: object) -> str:
+    if isinstance(definition, Mapping):
+        return str(definition.get("description") or definition.get("title") or "")
+    return ""
