@@ -1,0 +1,200 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where control groups are mounted (v1, hybrid, v2), and who is in them (cgroups(7), cgroup-v2.rst)."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Iterable
+
+from ansible_collections.colocation.testbed.plugins.module_utils import files
+
+PROC_ROOT = "/proc"
+# The controllers that a workload's group is made in. On v2 they are one directory; cpuacct is part of v2's cpu.
+CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "pids")
+_PART = re.compile(r"[A-Za-z0-9_@:.-]+\Z")
+_NOT_CONTROLLERS = {"rw", "ro", "xattr", "noprefix", "clone_children", "none"}
+
+
+class CgroupError(Exception):
+    """A control group cannot be found, read or changed; the text says which file, why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """One mounted hierarchy: its mount point, interface version (1 or 2) and the controllers bound to it."""
+
+    mount: str
+    version: int
+    controllers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All hierarchies of a host. ``version`` is v1, hybrid (both kinds are mounted) or v2."""
+
+    version: str
+    hierarchies: tuple[Hierarchy, ...]
+
+    def find(self, controller: str) -> Hierarchy | None:
+        """Return the hierarchy that has a controller; on v2 the cpu controller stands for cpuacct."""
+        for hierarchy in self.hierarchies:
+            names = hierarchy.controllers
+            if controller in names or (controller == "cpuacct" and hierarchy.version == 2 and "cpu" in names):
+                return hierarchy
+        return None
+
+    def hierarchy(self, controller: str) -> Hierarchy:
+        """Return the hierarchy that has a controller. Raises CgroupError when none is mounted."""
+        found = self.find(controller)
+        if found is None:
+            have = sorted({name for item in self.hierarchies for name in item.controllers})
+            raise CgroupError(
+                f"cgroup controller {controller}: not mounted (mounted: {', '.join(have) or 'none'}); "
+                "mount it or enable it on the kernel command line"
+            )
+        return found
+
+    def path(self, controller: str, group: str = "") -> str:
+        """Return the directory of a group (path below the hierarchy) for a controller. Raises CgroupError."""
+        return join_path(self.hierarchy(controller).mount, group)
+
+    def used(self) -> tuple[Hierarchy, ...]:
+        """Return the hierarchies that a workload's group is made in, each once."""
+        found = [self.find(controller) for controller in CONTROLLERS]
+        return tuple(dict.fromkeys(item for item in found if item is not None))
+
+    def directories(self, group: str) -> tuple[str, ...]:
+        """Return all directories that make up a group, one for each hierarchy in use."""
+        return tuple(join_path(item.mount, group) for item in self.used())
+
+
+def join_path(mount: str, group: str) -> str:
+    """Return mount + group, after checking the group's name. The empty group is the hierarchy's root."""
+    if not group:
+        return mount
+    return f"{mount.rstrip('/')}/{check_name(group)}"
+
+
+def check_name(group: str) -> str:
+    """Return a relative group path unchanged when it is safe. Raises CgroupError otherwise.
+
+    Each part is of letters, digits and ``_ @ : . -``: no empty part, no ``..``, nothing absolute, no line feed.
+    """
+    parts = group.split("/")
+    if not all(_PART.match(part) and part not in (".", "..") and len(part) < 256 for part in parts):
+        raise CgroupError(
+            f"cgroup name {group!r}: not allowed; give a path below the hierarchy of letters, digits and _ @ : . -, "
+            "parts joined by '/', without '..' and without a leading '/'"
+        )
+    return group
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), text)
+
+
+def _mounts(text: str) -> Iterable[tuple[str, str, str]]:
+    """Yield (mount point, type, super options) of cgroup mounts in the text of mountinfo (proc(5))."""
+    for line in text.splitlines():
+        head, dash, tail = line.partition(" - ")
+        fields, kind = head.split(" "), tail.split(" ")
+        if dash and len(fields) >= 5 and len(kind) >= 3 and kind[0] in ("cgroup", "cgroup2"):
+            yield _unescape(fields[4]), kind[0], kind[2]
+
+
+def parse_layout(mountinfo: str, prefix: str = "") -> Layout:
+    """Return the layout that mountinfo's text describes; ``prefix`` is put before each mount point.
+
+    Reads ``cgroup.controllers`` at the root of a v2 hierarchy, since mountinfo does not tell its controllers.
+    Raises CgroupError when no hierarchy with a cpu controller is mounted.
+    """
+    found: list[Hierarchy] = []
+    kinds = set()
+    for mount, kind, options in _mounts(mountinfo):
+        place = prefix + mount
+        if kind == "cgroup2":
+            text = _read_optional(f"{place}/cgroup.controllers") or ""
+            kinds.add(2)
+            found.append(Hierarchy(place, 2, tuple(text.split())))
+        else:
+            names = [name for name in options.split(",") if name not in _NOT_CONTROLLERS and "=" not in name]
+            if names:
+                kinds.add(1)
+                found.append(Hierarchy(place, 1, tuple(names)))
+    # A hierarchy may be mounted several times (containers do); the first place serves.
+    seen: dict[tuple[int, tuple[str, ...]], Hierarchy] = {}
+    for item in found:
+        seen.setdefault((item.version, item.controllers), item)
+    layout = Layout("v1" if kinds == {1} else "v2" if kinds == {2} else "hybrid", tuple(seen.values()))
+    if layout.find("cpu") is None:
+        raise CgroupError("cgroup controller cpu: not mounted; mount cgroup2 on /sys/fs/cgroup (systemd does it)")
+    return layout
+
+
+def detect(proc_root: str = PROC_ROOT, prefix: str = "") -> Layout:
+    """Return how control groups are mounted on this host. Raises CgroupError."""
+    try:
+        text = files.read_text(f"{proc_root}/self/mountinfo")
+    except files.FilesError as exc:
+        raise CgroupError(str(exc)) from exc
+    return parse_layout(text, prefix)
+
+
+def _read_optional(path: str) -> str | None:
+    try:
+        return files.read_text_or_none(path)
+    except files.FilesError as exc:
+        raise CgroupError(str(exc)) from exc
+
+
+def read_pids(directory: str) -> list[int]:
+    """Return the processes of one group directory, none when it does not exist. Raises CgroupError."""
+    try:
+        text = files.read_text_or_none(f"{directory}/cgroup.procs") or ""
+    except files.FilesError as exc:
+        # A directory that is removed between open and read answers ENODEV.
+        if not os.path.isdir(directory):
+            return []
+        raise CgroupError(str(exc)) from exc
+    return [int(word) for word in text.split()]
+
+
+def group_pids(layout: Layout, group: str) -> list[int]:
+    """Return the processes that are in a group in any hierarchy, in ascending order."""
+    return sorted({pid for directory in layout.directories(group) for pid in read_pids(directory)})
+
+
+def join(layout: Layout, group: str, pid: int) -> None:
+    """Move a process into a group in every hierarchy in use; the group must exist. Raises CgroupError."""
+    for directory in layout.directories(group):
+        move(directory, pid)
+
+
+def move(directory: str, pid: int) -> None:
+    """Move a process into one group directory. Raises CgroupError with the kernel's reason."""
+    try:
+        files.write_kernel(f"{directory}/cgroup.procs", str(pid))
+    except files.FilesError as exc:
+        raise CgroupError(f"process {pid} cannot be moved: {exc}") from exc
+
+
+def children(directory: str) -> list[str]:
+    """Return the names of a group's child groups in ascending order; none when the group does not exist."""
+    try:
+        with os.scandir(directory) as found:
+            return sorted(item.name for item in found if item.is_dir(follow_symlinks=False))
+    except FileNotFoundError:
+        return []
+
+
+def refuse_symlinks(mount: str, group: str) -> None:
+    """Raise CgroupError when a part of the group's path below the mount is a symbolic link."""
+    place = mount
+    for part in group.split("/") if group else []:
+        place = f"{place}/{part}"
+        if os.path.islink(place):
+            raise CgroupError(f"{place}: is a symbolic link, which a control group never is; remove it")
