@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Mapping, Sequence
 
 
 class CommandError(Exception):
@@ -52,8 +52,7 @@ def run(
             list(argv),
             input=input_text,
             stdin=None if input_text is not None else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             encoding="utf-8",
             errors="replace",
             timeout=timeout_s,

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import stat
 import tempfile
 from typing import Any
 
@@ -89,6 +91,44 @@ def write_atomic(path: str, content: bytes | str, mode: int = 0o644, owner: tupl
 def write_json(path: str, value: Any, mode: int = 0o644) -> None:
     """Replace a JSON file as a whole, with sorted keys so that two writings of one value are equal."""
     write_atomic(path, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n", mode)
+
+
+def capture(path: str) -> dict[str, Any] | None:
+    """Return a regular file as the journal keeps it (content, mode, owner), or None when there is none.
+
+    Raises FilesError for a directory, a link or a device: those are not replaced as files.
+    """
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        raise FilesError(f"{path}: is not a regular file, so it is not replaced; move it away")
+    content = base64.b64encode(read_bytes(path)).decode("ascii")
+    return {
+        "content_b64": content,
+        "mode": stat.S_IMODE(status.st_mode),
+        "uid": status.st_uid,
+        "gid": status.st_gid,
+    }
+
+
+def restore(path: str, captured: dict[str, Any] | None) -> None:
+    """Put a file back as capture() returned it; None removes it. Raises FilesError."""
+    if captured is None:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            return
+        except OSError as exc:
+            raise FilesError(f"{path}: cannot be removed: {exc.strerror}; remove it by hand") from exc
+        return
+    try:
+        content = base64.b64decode(captured["content_b64"], validate=True)
+        mode, owner = int(captured["mode"]), (int(captured["uid"]), int(captured["gid"]))
+    except (KeyError, TypeError, ValueError) as exc:
+        raise FilesError(f"{path}: its recorded content is damaged ({exc!r}); restore the file by hand") from exc
+    write_atomic(path, content, mode, owner)
 
 
 def write_kernel(path: str, text: str) -> None:

@@ -15,8 +15,9 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Callable
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
 
@@ -24,6 +25,7 @@ SCHEMA = 1
 KINDS = ("file", "value", "directory", "cgroup", "process", "netns", "link", "package", "unit")
 LOCK_DEADLINE_S = 30.0
 _POLL_S = 0.05
+_SELF = "journal"
 
 
 class JournalError(Exception):
@@ -55,7 +57,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a handler did with an entry: ``undone`` (or would be), ``kept`` on purpose, or ``failed``; and a sentence."""
+    """What a handler did with an entry: ``undone`` (or would), ``kept`` on purpose, ``failed``; and a sentence."""
 
     result: str
     text: str
@@ -111,7 +113,14 @@ def parse(text: str, path: str = "journal.json") -> tuple[Entry, ...]:
 def render(entries: Iterable[Entry]) -> str:
     """Return the text of a journal: one line for each entry, so that a person can read and repair it."""
     lines = ",\n ".join(json.dumps(asdict(entry), sort_keys=True) for entry in entries)
-    return f'{{"schema": {SCHEMA}, "entries": [\n {lines}\n]}}\n' if lines else f'{{"schema": {SCHEMA}, "entries": []}}\n'
+    return (
+        f'{{"schema": {SCHEMA}, "entries": [\n {lines}\n]}}\n' if lines else f'{{"schema": {SCHEMA}, "entries": []}}\n'
+    )
+
+
+def _new_entry(number: int, change: Change, by: str) -> Entry:
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return Entry(number, stamp, by, change.kind, change.target, change.previous, change.note)
 
 
 def _missing_directories(path: str) -> list[str]:
@@ -138,6 +147,10 @@ class Journal:
             raise JournalError(f"journal {exc}") from exc
         return () if text is None else parse(text, self.path)
 
+    def exists(self) -> bool:
+        """Tell whether there is a journal, even one without entries."""
+        return os.path.exists(self.path)
+
     def record(self, kind: str, target: str, previous: Any, by: str, note: str = "") -> Entry:
         """Make one change undoable; return only when the entry is on disk. See record_many."""
         return self.record_many([Change(kind, target, previous, note)], by)[0]
@@ -154,11 +167,13 @@ class Journal:
         with self._locked() as made:
             known = {(entry.kind, entry.target): entry for entry in self.entries()}
             before = dict(known)
-            for change in (*made, *changes):
+            number = 1 + max((entry.id for entry in known.values()), default=0)
+            for change, author in [*((item, _SELF) for item in made), *((item, by) for item in changes)]:
                 key = (change.kind, change.target)
                 old = known.get(key)
                 if old is None:
-                    known[key] = self._new_entry(known.values(), change, by)
+                    known[key] = _new_entry(number, change, author)
+                    number += 1
                 elif change.note and change.note != old.note:
                     known[key] = Entry(**{**asdict(old), "note": change.note})
             if known != before:
@@ -172,7 +187,7 @@ class Journal:
     def forget_many(self, keys: Iterable[tuple[str, str]]) -> None:
         """Drop several (kind, target) entries with one durable write."""
         dropped = set(keys)
-        if not os.path.exists(self.path):
+        if not self.exists():
             return
         with self._locked():
             entries = self.entries()
@@ -192,7 +207,7 @@ class Journal:
         done: list[Undone] = []
         own: list[Entry] = []
         for entry in reversed(entries):
-            if entry.kind == "directory" and entry.by == "journal":
+            if entry.kind == "directory" and entry.by == _SELF:
                 own.append(entry)
                 continue
             handler = handlers.get(entry.kind)
@@ -205,13 +220,6 @@ class Journal:
             if not check:
                 self._remove(own)
         return tuple(done)
-
-    @staticmethod
-    def _new_entry(existing: Iterable[Entry], change: Change, by: str) -> Entry:
-        number = 1 + max((entry.id for entry in existing), default=0)
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        author = "journal" if change.note == "state directory" and change.kind == "directory" else by
-        return Entry(number, stamp, author, change.kind, change.target, change.previous, change.note)
 
     def _write(self, entries: Iterable[Entry]) -> None:
         try:

@@ -1,0 +1,222 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How each kind of journal entry is taken back. A handler accepts that there is nothing (left) to undo."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, processes
+from ansible_collections.colocation.testbed.plugins.module_utils.journal import Entry, Handler, Outcome
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, netns, procfs
+
+SUBTREE_CONTROL = "cgroup.subtree_control"
+_RMDIR_DEADLINE_S = 5.0
+_APT_TIMEOUT_S = 900.0
+
+
+@dataclass(frozen=True)
+class Undo:
+    """What undoing may do, and with what; roots and the command runner are injected for tests."""
+
+    remove_packages: bool = False
+    packages: tuple[str, ...] = ()
+    term_deadline_s: float = 10.0
+    proc_root: str = procfs.PROC_ROOT
+    netns_root: str = netns.RUN_ROOT
+    run: Callable[..., commands.Result] = commands.run
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """Return the handler of every kind; a foreseeable failure becomes an outcome, so that the others go on."""
+        table: dict[str, Callable[[Entry, bool], Outcome]] = {
+            "file": undo_file,
+            "value": undo_value,
+            "directory": undo_directory,
+            "cgroup": lambda entry, check: undo_cgroup(entry, check, self.proc_root),
+            "process": self._process,
+            "netns": self._netns,
+            "link": self._link,
+            "package": self._package,
+            "unit": self._unit,
+        }
+        return {kind: _guarded(handler) for kind, handler in table.items()}
+
+    def _process(self, entry: Entry, check: bool) -> Outcome:
+        recorded = processes.from_entry(entry.target, entry.previous, files.read_json)
+        members = processes.family(recorded, self.proc_root) if recorded else []
+        if recorded is None or not members:
+            return _undone(f"process {entry.target}: has ended already")
+        if not check:
+            processes.end(recorded, self.term_deadline_s, self.proc_root)
+        return _undone(f"process {entry.target}: {len(members)} ended (pid {recorded.pid})")
+
+    def _netns(self, entry: Entry, check: bool) -> Outcome:
+        if not os.path.lexists(netns.path(entry.target, self.netns_root)):
+            return _undone(f"network namespace {entry.target}: not there")
+        inside = netns.pids(entry.target, self.netns_root, self.proc_root)
+        if inside and not check:
+            shown = ", ".join(str(pid) for pid in inside)
+            return _failed(f"network namespace {entry.target}: processes {shown} are in it; end them and undo again")
+        if not check:
+            self.run(["ip", "netns", "delete", entry.target])
+        return _undone(f"network namespace {entry.target}: deleted")
+
+    def _link(self, entry: Entry, check: bool) -> Outcome:
+        space, slash, name = entry.target.rpartition("/")
+        if slash and not os.path.lexists(netns.path(space, self.netns_root)):
+            return _undone(f"interface {entry.target}: gone with its namespace")
+        ip = ["ip", "-n", space] if slash else ["ip"]
+        if self.run([*ip, "link", "show", "dev", name], check=False).status != 0:
+            return _undone(f"interface {entry.target}: not there")
+        if not check:
+            self.run([*ip, "link", "delete", "dev", name])
+        return _undone(f"interface {entry.target}: deleted")
+
+    def _package(self, entry: Entry, check: bool) -> Outcome:
+        names = entry.previous if isinstance(entry.previous, list) else [entry.target]
+        if not self.remove_packages:
+            return Outcome("kept", f"packages {', '.join(names)}: kept; set remove_packages to remove them")
+        if not check:
+            # All at once: one by one, a package would take those with it that depend on it, and each costs a second.
+            wanted = sorted({*names, *self.packages})
+            query = self.run(["dpkg-query", "-W", "-f", "${Package} ${db:Status-Abbrev}\n", *wanted], check=False)
+            there = [line.split()[0] for line in query.stdout.splitlines() if line.split()[1:2] not in (["un"], [])]
+            if there:
+                argv = ["apt-get", "purge", "-y", "-q", *there]
+                self.run(argv, timeout_s=_APT_TIMEOUT_S, environment={"DEBIAN_FRONTEND": "noninteractive"})
+        return _undone(f"packages {', '.join(names)}: removed")
+
+    def _unit(self, entry: Entry, check: bool) -> Outcome:
+        before = entry.previous if isinstance(entry.previous, Mapping) else {}
+        shown = self.run(["systemctl", "show", "--property=LoadState", "--value", entry.target], check=False)
+        if shown.status == 0 and shown.stdout.strip() == "not-found":
+            return _undone(f"unit {entry.target}: not there")
+        if not check:
+            for key, yes, no in (("enabled", "enable", "disable"), ("active", "start", "stop")):
+                self.run(["systemctl", yes if before.get(key) else no, entry.target])
+        return _undone(f"unit {entry.target}: {'put back' if before else 'stopped and disabled'}")
+
+
+def _guarded(handler: Callable[[Entry, bool], Outcome]) -> Handler:
+    def call(entry: Entry, check: bool) -> Outcome:
+        try:
+            return handler(entry, check)
+        except (
+            files.FilesError,
+            commands.CommandError,
+            cgroup.CgroupError,
+            netns.NetnsError,
+            processes.ProcessError,
+            procfs.ProcError,
+        ) as exc:
+            return _failed(str(exc))
+        except OSError as exc:
+            return _failed(f"{exc.filename or entry.target}: {exc.strerror}; put it back by hand")
+
+    return call
+
+
+def _undone(text: str) -> Outcome:
+    return Outcome("undone", text)
+
+
+def _failed(text: str) -> Outcome:
+    return Outcome("failed", text)
+
+
+def undo_file(entry: Entry, check: bool) -> Outcome:
+    """Put a file back as it was, or remove it when there was none."""
+    if files.capture(entry.target) == entry.previous:
+        return _undone(f"{entry.target}: is as it was")
+    if not check:
+        files.restore(entry.target, entry.previous)
+    return _undone(f"{entry.target}: {'removed' if entry.previous is None else 'put back'}")
+
+
+def undo_value(entry: Entry, check: bool) -> Outcome:
+    """Write the previous text into a kernel file; ``note`` is what we wrote last, to notice that others wrote too."""
+    if not isinstance(entry.previous, str):
+        return _failed(f"{entry.target}: its previous value was not recorded; set it by hand")
+    current = files.read_text_or_none(entry.target)
+    if current is None:
+        return _undone(f"{entry.target}: is gone, with its value")
+    wanted, found = entry.previous.strip(), current.strip()
+    if os.path.basename(entry.target) == SUBTREE_CONTROL:
+        return _undo_subtree_control(entry.target, wanted, found, check)
+    if wanted == found:
+        return _undone(f"{entry.target}: is {wanted} as it was")
+    foreign = f", although someone else had set it to {found}" if entry.note.strip() not in ("", found) else ""
+    if not check:
+        files.write_kernel(entry.target, wanted)
+        left = files.read_text(entry.target).strip()
+        if left != wanted:
+            return _failed(f"{entry.target}: wrote {wanted}, read {left}; set it by hand")
+    return _undone(f"{entry.target}: {found} put back to {wanted}{foreign}")
+
+
+def _undo_subtree_control(path: str, wanted: str, found: str, check: bool) -> Outcome:
+    """Disable what we enabled: the file is a set that is written as differences (cgroup-v2.rst)."""
+    extra = [name for name in found.split() if name not in wanted.split()]
+    if extra and not check:
+        files.write_kernel(path, " ".join(f"-{name}" for name in extra))
+    return _undone(f"{path}: {'disabled ' + ' '.join(extra) if extra else 'is as it was'}")
+
+
+def undo_directory(entry: Entry, check: bool) -> Outcome:
+    """Remove a directory that we made: with all in it when it was recorded as a tree of ours, else only if empty."""
+    path = entry.target
+    if not os.path.isdir(path):
+        return _undone(f"{path}: not there")
+    tree = isinstance(entry.previous, Mapping) and entry.previous.get("tree") is True
+    mounted = [place for place, _, _ in os.walk(path) if os.path.ismount(place)]
+    if mounted:
+        return _failed(f"{path}: {mounted[0]} is a mount point; unmount it and undo again")
+    inside = sorted(os.listdir(path))
+    if inside and not tree and not check:
+        return _failed(f"{path}: holds {', '.join(inside[:5])}, which we did not put there; move it away")
+    if not check:
+        shutil.rmtree(path) if tree else os.rmdir(path)
+    return _undone(f"{path}: removed")
+
+
+def undo_cgroup(entry: Entry, check: bool, proc_root: str = procfs.PROC_ROOT) -> Outcome:
+    """Remove a group directory that we made, when nobody is in it; kills nothing."""
+    path = entry.target
+    if not os.path.isdir(path):
+        return _undone(f"{path}: not there")
+    if check:
+        return _undone(f"{path}: removed")
+    # Ended processes stay in their group until their parent has reaped them.
+    processes.wait(lambda: not cgroup.read_pids(path), _RMDIR_DEADLINE_S)
+    inside = cgroup.read_pids(path)
+    below = cgroup.children(path)
+    if inside or below:
+        who = [f"process {pid} ({_name(pid, proc_root)})" for pid in inside[:5]] + [
+            f"group {name}" for name in below[:5]
+        ]
+        return _failed(f"{path}: holds {', '.join(who)}, which we did not make; move it away and undo again")
+    removed = processes.wait(lambda: _rmdir(path), _RMDIR_DEADLINE_S)
+    return _undone(f"{path}: removed") if removed else _failed(f"{path}: stays busy; look at its cgroup.procs")
+
+
+def _rmdir(path: str) -> bool:
+    try:
+        os.rmdir(path)
+    except OSError:
+        return not os.path.isdir(path)
+    return True
+
+
+def _name(pid: int, proc_root: str) -> str:
+    stat = procfs.read_stat(pid, proc_root)
+    return stat.comm if stat else "ended"
+
+
+def describe(entry: Entry) -> dict[str, Any]:
+    """Return what a report shows of an entry."""
+    return {"id": entry.id, "kind": entry.kind, "target": entry.target, "by": entry.by, "time": entry.time}

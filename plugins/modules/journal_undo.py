@@ -1,0 +1,135 @@
+#!/usr/bin/python
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: journal_undo
+short_description: Put a host back as it was, by its journal
+version_added: 0.1.0
+description:
+  - Undoes every change that the collection recorded in the journal of a host, newest first.
+  - An entry leaves the journal as soon as it is undone, so that a run which was killed can be continued.
+  - What was there before is never removed. Processes are ended only when number, start time and boot are those that were
+    recorded; control groups are removed only when nobody is in them.
+attributes:
+  check_mode:
+    description: Can run in check mode and return changed status prediction without modifying target.
+    support: full
+  diff_mode:
+    description: Returns details on what has changed in diff mode.
+    support: full
+options:
+  state_dir:
+    description: The state directory of the host; the journal is C(journal.json) in it.
+    type: path
+    default: /var/lib/colocation-testbed
+  remove_packages:
+    description:
+      - Whether packages that the collection installed are removed.
+      - When V(false), they are kept and reported, and stay in the journal.
+    type: bool
+    default: false
+  term_deadline_s:
+    description: Seconds that a process may take to end by itself before it is killed.
+    type: int
+    default: 10
+seealso:
+  - module: colocation.testbed.host_snapshot
+author:
+  - colocation.testbed contributors (@colocation-testbed)
+"""
+
+EXAMPLES = r"""
+- name: Put the host back as it was
+  colocation.testbed.journal_undo:
+    state_dir: /var/lib/colocation-testbed
+
+- name: Remove the packages too
+  colocation.testbed.journal_undo:
+    remove_packages: true
+"""
+
+RETURN = r"""
+undone:
+  description: One sentence for each change that was (in check mode, would be) undone, in that order.
+  returned: always
+  type: list
+  elements: str
+  sample: ["/sys/fs/cgroup/cpu/colocation-testbed: removed"]
+kept:
+  description: One sentence for each change that was kept on purpose.
+  returned: always
+  type: list
+  elements: str
+  sample: ["packages nginx: kept; set remove_packages to remove them"]
+failed_entries:
+  description: One sentence for each change that could not be undone; it stays in the journal.
+  returned: always
+  type: list
+  elements: str
+  sample: []
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.colocation.testbed.plugins.module_utils import journal, undo
+
+
+def run(module: AnsibleModule) -> None:
+    """Undo, then report; every entry is tried even when an earlier one fails."""
+    book = journal.Journal(f"{module.params['state_dir']}/journal.json")
+    existed = book.exists()
+    entries = book.entries()
+    actions = undo.Undo(
+        remove_packages=module.params["remove_packages"],
+        packages=tuple(entry.target for entry in entries if entry.kind == "package"),
+        term_deadline_s=float(module.params["term_deadline_s"]),
+    )
+    done = book.undo(actions.handlers(), check=module.check_mode)
+    texts = {
+        result: [item.outcome.text for item in done if item.outcome.result == result]
+        for result in ("undone", "kept", "failed")
+    }
+    left = texts["kept"] + texts["failed"]
+    result = {
+        "changed": bool(texts["undone"]) or (existed and not left),
+        "undone": texts["undone"],
+        "kept": texts["kept"],
+        "failed_entries": texts["failed"],
+    }
+    if module._diff:
+        before = [f"{item.entry.kind} {item.entry.target}" for item in done]
+        after = [f"{item.entry.kind} {item.entry.target}" for item in done if item.outcome.result != "undone"]
+        result["diff"] = {
+            "before": "".join(f"{line}\n" for line in before),
+            "after": "".join(f"{line}\n" for line in after),
+            "before_header": book.path,
+            "after_header": book.path,
+        }
+    if texts["failed"]:
+        count = f"{len(texts['failed'])} of {len(done)} changes could not be undone and stay in {book.path}"
+        module.fail_json(msg=f"{count}: {'; '.join(texts['failed'])}", **result)
+    module.exit_json(**result)
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
+            "remove_packages": {"type": "bool", "default": False},
+            "term_deadline_s": {"type": "int", "default": 10},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        run(module)
+    except journal.JournalError as exc:
+        module.fail_json(msg=str(exc))
+
+
+if __name__ == "__main__":
+    main()
