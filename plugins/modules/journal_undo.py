@@ -12,8 +12,8 @@ version_added: 0.1.0
 description:
   - Undoes every change that the collection recorded in the journal of a host, newest first.
   - An entry leaves the journal as soon as it is undone, so that a run which was killed can be continued.
-  - What was there before is never removed. Processes are ended only when number, start time and boot are those that were
-    recorded; control groups are removed only when nobody is in them.
+  - What was there before is never removed. Processes are ended only when number, start time and boot are those that
+    were recorded; control groups are removed only when nobody is in them.
 attributes:
   check_mode:
     description: Can run in check mode and return changed status prediction without modifying target.
@@ -73,6 +73,8 @@ failed_entries:
   sample: []
 """
 
+from typing import Any
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.colocation.testbed.plugins.module_utils import journal, undo
@@ -94,7 +96,7 @@ def run(module: AnsibleModule) -> None:
         for result in ("undone", "kept", "failed")
     }
     left = texts["kept"] + texts["failed"]
-    result = {
+    result: dict[str, Any] = {
         "changed": bool(texts["undone"]) or (existed and not left),
         "undone": texts["undone"],
         "kept": texts["kept"],
