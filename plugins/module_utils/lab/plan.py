@@ -1,0 +1,251 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From what a lab is to what it should be: the steps, in order, each an argv of iproute2 with its journal entry.
+
+Pure: the state comes in, steps go out. Whether a namespace or an interface may be touched is decided by the journal
+alone: what stands there under one of the lab's names without an entry belongs to somebody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.netns import Interface, Interfaces
+from ansible_collections.colocation.testbed.plugins.module_utils.lab.topology import (
+    LOOPBACK,
+    Cable,
+    Endpoint,
+    Topology,
+)
+
+NETNS = "netns"
+LINK = "link"
+NEW_MTU_BYTES = 1500  # what the kernel gives a new Ethernet device
+
+State = Mapping[str, Interfaces]
+"""Interfaces of each namespace that exists, by the namespace's name."""
+
+
+class ForeignError(Exception):
+    """Something stands under one of the lab's names that the collection did not make; the text says what."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change: argv, words for people, journal entries to record before it and to drop after it."""
+
+    argv: tuple[str, ...]
+    text: str
+    records: tuple[tuple[str, str], ...] = ()
+    forgets: tuple[tuple[str, str], ...] = ()
+
+
+class _Planner:
+    """Collects steps and keeps the picture of the lab as it will be after them."""
+
+    def __init__(self, state: State, own: AbstractSet[tuple[str, str]]) -> None:
+        self.state: dict[str, dict[str, Interface]] = {name: dict(found) for name, found in state.items()}
+        self.own = own
+        self.steps: list[Step] = []
+
+    def interface(self, end: Endpoint) -> Interface | None:
+        return self.state.get(end.namespace, {}).get(end.name)
+
+    def add(self, end: Endpoint, *argv: str, text: str, records: tuple[tuple[str, str], ...] = ()) -> None:
+        self.steps.append(Step(("ip", "-n", end.namespace, *argv), text, records))
+
+    def claim(self, kind: str, target: str, what: str) -> None:
+        if (kind, target) not in self.own:
+            raise ForeignError(
+                f"{what} exists and was not made by this collection (it is not in the journal): choose another "
+                "lab_namespace_prefix or lab_link_prefix, or remove it yourself"
+            )
+
+    def namespace(self, name: str) -> None:
+        key = (NETNS, name)
+        if name in self.state:
+            self.claim(*key, what=f"network namespace {name}")
+            return
+        self.steps.append(Step(("ip", "netns", "add", name), f"add network namespace {name}", (key,)))
+        self.state[name] = {LOOPBACK: Interface(1, None, "loopback", False, 65536, None, ())}
+
+    def connected(self, cable: Cable) -> bool:
+        near, far = self.interface(cable.near), self.interface(cable.far)
+        if near is None or far is None:
+            return False
+        kinds = near.kind == far.kind == "veth"
+        return kinds and near.peer_index == far.index and far.peer_index == near.index
+
+    def cable(self, cable: Cable) -> None:
+        near, far = cable.near, cable.far
+        if self.connected(cable):
+            self.claim(LINK, near.target, f"interface {near.target}")
+            return
+        for end in (near, far):
+            self.remove_link(end)
+        self.add(
+            near,
+            *("link", "add", near.name, "type", "veth", "peer", "name", far.name, "netns", far.namespace),
+            text=f"connect {near.target} with {far.target}",
+            records=((LINK, near.target), (LINK, far.target)),
+        )
+        for end in (near, far):
+            self.state[end.namespace][end.name] = Interface(0, 0, "veth", False, NEW_MTU_BYTES, None, ())
+
+    def remove_link(self, end: Endpoint) -> None:
+        found = self.interface(end)
+        if found is None:
+            return
+        self.claim(LINK, end.target, f"interface {end.target}")
+        ends = [end, *(self._far_end(end, found) if found.kind == "veth" else ())]
+        self.steps.append(
+            Step(
+                ("ip", "-n", end.namespace, "link", "del", end.name),
+                f"remove interface {' and '.join(one.target for one in ends)}",
+                forgets=tuple((LINK, one.target) for one in ends),
+            )
+        )
+        for one in ends:
+            del self.state[one.namespace][one.name]
+
+    def _far_end(self, end: Endpoint, found: Interface) -> Iterator[Endpoint]:
+        for namespace, interfaces in self.state.items():
+            for name, other in interfaces.items():
+                far = Endpoint(namespace, name)
+                paired = other.index == found.peer_index and other.peer_index == found.index
+                if far != end and other.kind == "veth" and paired and (LINK, far.target) in self.own:
+                    yield far
+                    return
+
+    def remove_namespace(self, name: str) -> None:
+        gone = tuple(
+            (kind, target) for kind, target in sorted(self.own) if kind == LINK and target.startswith(name + "/")
+        )
+        self.steps.append(
+            Step(("ip", "netns", "delete", name), f"remove network namespace {name}", forgets=((NETNS, name), *gone))
+        )
+        self.state.pop(name, None)
+
+    def bridge(self, end: Endpoint, ports: tuple[Endpoint, ...], mtu_bytes: int) -> None:
+        found = self.interface(end)
+        if found is not None and found.kind != "bridge":
+            self.remove_link(end)
+            found = None
+        if found is None:
+            self.add(
+                end,
+                "link",
+                "add",
+                end.name,
+                "type",
+                "bridge",
+                text=f"add bridge {end.target}",
+                records=((LINK, end.target),),
+            )
+            self.state[end.namespace][end.name] = Interface(0, None, "bridge", False, NEW_MTU_BYTES, None, ())
+        else:
+            self.claim(LINK, end.target, f"interface {end.target}")
+        for port in ports:
+            current = self.interface(port)
+            if current is not None and current.bridge != end.name:
+                self.add(port, "link", "set", port.name, "master", end.name, text=f"put {port.target} on {end.target}")
+        self.settle(end, mtu_bytes)
+
+    def settle(self, end: Endpoint, mtu_bytes: int | None) -> None:
+        found = self.interface(end)
+        if found is None:
+            return
+        if mtu_bytes is not None and found.mtu_bytes != mtu_bytes:
+            self.add(
+                end,
+                "link",
+                "set",
+                end.name,
+                "mtu",
+                str(mtu_bytes),
+                text=f"set MTU of {end.target} to {mtu_bytes} bytes",
+            )
+        if not found.up:
+            self.add(end, "link", "set", end.name, "up", text=f"bring {end.target} up")
+
+    def address(self, end: Endpoint, wanted: str) -> None:
+        found = self.interface(end)
+        present = found.addresses if found is not None else ()
+        for address in present:
+            if address != wanted:
+                self.add(end, "addr", "del", address, "dev", end.name, text=f"remove {address} from {end.target}")
+        if wanted not in present:
+            self.add(end, "addr", "add", wanted, "dev", end.name, text=f"give {end.target} the address {wanted}")
+
+
+def to_topology(topology: Topology, state: State, own: AbstractSet[tuple[str, str]]) -> tuple[Step, ...]:
+    """Return the steps from ``state`` to ``topology``; ``own`` are the (kind, target) of the journal.
+
+    ``state`` has to hold all namespaces that exist among the wanted ones and those in ``own``. Raises ForeignError.
+    """
+    planner = _Planner(state, own)
+    for kind, name in sorted(own):
+        if kind == NETNS and name not in topology.namespaces and name in planner.state:
+            _remove_whole(planner, name)
+    for name in topology.namespaces:
+        planner.namespace(name)
+    for cable in topology.cables:
+        planner.cable(cable)
+    ends = [end for cable in topology.cables for end in (cable.near, cable.far)]
+    if topology.bridge is not None:
+        planner.bridge(topology.bridge, tuple(cable.far for cable in topology.cables), topology.mtu_bytes)
+    for end, wanted in topology.addresses:
+        planner.address(end, wanted)
+    for name in topology.namespaces:
+        planner.settle(Endpoint(name, LOOPBACK), None)
+    for end in ends:
+        planner.settle(end, topology.mtu_bytes)
+    return tuple(planner.steps)
+
+
+def _remove_whole(planner: _Planner, name: str) -> None:
+    # Deleting a namespace destroys its interfaces some time later, in the background; asked for one by one they are
+    # gone when the command returns, so that a new lab never meets the old one's ends.
+    for kind, target in sorted(planner.own):
+        namespace, _, interface = target.partition("/")
+        if kind == LINK and namespace == name:
+            planner.remove_link(Endpoint(name, interface))
+    planner.remove_namespace(name)
+
+
+def describe(topology: Topology) -> list[str]:
+    """Return one line for each namespace and interface of the lab that is wanted, for a diff."""
+    return sorted([*topology.namespaces, *(_wanted_line(topology, end) for end in _ends(topology))])
+
+
+def describe_state(state: State, own: AbstractSet[tuple[str, str]]) -> list[str]:
+    """Return one line for each namespace and interface of the lab that exists, for a diff."""
+    lines = []
+    for name in sorted(state):
+        if (NETNS, name) not in own:
+            continue
+        lines.append(name)
+        for link, found in state[name].items():
+            if (LINK, f"{name}/{link}") in own or (link == LOOPBACK and found.addresses):
+                lines.append(_line(Endpoint(name, link), found.kind, found.mtu_bytes, found.addresses))
+    return sorted(lines)
+
+
+def _ends(topology: Topology) -> list[Endpoint]:
+    ends = [end for cable in topology.cables for end in (cable.near, cable.far)]
+    ends += [end for end, _ in topology.addresses if end not in ends]
+    return ends + ([topology.bridge] if topology.bridge is not None else [])
+
+
+def _wanted_line(topology: Topology, end: Endpoint) -> str:
+    addresses = tuple(address for owner, address in topology.addresses if owner == end)
+    if end.name == LOOPBACK:
+        return _line(end, "loopback", 65536, addresses)
+    return _line(end, "bridge" if end == topology.bridge else "veth", topology.mtu_bytes, addresses)
+
+
+def _line(end: Endpoint, kind: str, mtu_bytes: int, addresses: tuple[str, ...]) -> str:
+    return " ".join([end.target, kind, f"mtu={mtu_bytes}", *addresses])
