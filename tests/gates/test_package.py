@@ -49,7 +49,9 @@ def test_archive_holds_what_is_shipped_and_nothing_else(archive: Path) -> None:
     assert {name for name in names if "/" not in name} <= SHIPPED_FILES
     assert {name.split("/")[0] for name in names if "/" in name} <= set(SHIPPED)
     wanted = {str(path.relative_to(ROOT)) for path in tracked_files()}
-    assert sorted(name for name in wanted if name.startswith(tuple(f"{f}/" for f in SHIPPED)) and name not in names) == []
+    assert (
+        sorted(name for name in wanted if name.startswith(tuple(f"{f}/" for f in SHIPPED)) and name not in names) == []
+    )
 
 
 def test_installed_site_passes_the_syntax_check(elsewhere: Path, installed_environment: dict[str, str]) -> None:
