@@ -1,0 +1,79 @@
+"""Fixtures shared by the scenarios: one testinfra host for each tested and each load node of the inventory."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import testinfra.host
+from testinfra.backend.local import LocalBackend
+
+GROUPS = ("tested", "load")
+
+
+class NetnsBackend(LocalBackend):
+    """Run each command in the network namespace of one host.
+
+    testinfra would start the `ansible` command for every check over a connection that it doesn't know, which
+    takes two seconds each.
+    """
+
+    NAME = "netns"
+
+    def __init__(self, name: str, netns: str) -> None:
+        """Remember the host's name in the inventory and the name of its namespace."""
+        super().__init__()
+        self.name = name
+        self.netns = netns
+
+    def get_command(self, command: str, *args: str) -> str:
+        """Return the command line that runs a command in the namespace."""
+        inner = super().get_command(command, *args)
+        return f"nsenter --net=/run/netns/{shlex.quote(self.netns)} sh -c {shlex.quote(inner)}"
+
+    def get_pytest_id(self) -> str:
+        """Return how the host appears in test names."""
+        return f"netns://{self.name}"
+
+
+@functools.cache
+def inventory() -> dict[str, Any]:
+    """Return the scenario's own inventory, or the one that molecule made."""
+    own = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"]) / "inventory"
+    path = own if own.exists() else Path(os.environ["MOLECULE_INVENTORY_FILE"])
+    argv = ["ansible-inventory", "-i", str(path), "--list"]
+    listing = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60)
+    parsed: dict[str, Any] = json.loads(listing.stdout)
+    return parsed
+
+
+def variables(name: str) -> dict[str, Any]:
+    """Return the inventory variables of a host."""
+    found: dict[str, Any] = inventory()["_meta"]["hostvars"].get(name, {})
+    return found
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that asks for `node` once on each host."""
+    if "node" in metafunc.fixturenames:
+        names = sorted({name for group in GROUPS for name in inventory().get(group, {}).get("hosts", [])})
+        metafunc.parametrize("node", names, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
+def node(request: pytest.FixtureRequest) -> testinfra.host.Host:
+    """The testinfra host of one node."""
+    name = request.param
+    return testinfra.host.Host(NetnsBackend(name, variables(name).get("ansible_netns", name)))
+
+
+@pytest.fixture(scope="module")
+def node_vars(node: testinfra.host.Host) -> dict[str, Any]:
+    """The inventory variables of that node."""
+    return variables(node.backend.name)
