@@ -38,7 +38,7 @@ matrix: $(RUN_STAMP) ## Make the testbed, run the matrix, judge and report
 preflight: ## Say what the hosts lack, before anything is changed
 provision: ## Make the testbed without measuring
 calibrate: ## Show which effects this machine can detect, and how often it sees one that isn't there
-compare: ## Compare run directories: ARGS='-e {"compare_runs": [...]}'
+compare: ## Compare run directories: ARGS='-e {"compare_run_dirs": ["results/A", "results/B"]}'
 report: ## Write the report of a run again
 reset: ## Put every host back as it was
 $(PLAYBOOKS): $(RUN_STAMP)
