@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import os
 import re
@@ -172,32 +171,13 @@ def nothing_started(book: journal.Journal, by: str, policy_file: str = POLICY_FI
     if denies_starting(policy_file) and not stale:
         yield
         return
-    entry = book.record("file", policy_file, None if stale else journal_content(policy_file), by)
+    entry = book.record("file", policy_file, None if stale else files.capture(policy_file), by)
     files.write_atomic(policy_file, DENY_SCRIPT, 0o755)
     try:
         yield
     finally:
-        restore(policy_file, entry.previous)
+        files.restore(policy_file, entry.previous)
         book.forget("file", policy_file)
-
-
-def journal_content(path: str) -> dict[str, object] | None:
-    """Return a file as the journal keeps it (content, mode, owner), or None where there is none."""
-    if not os.path.lexists(path):
-        return None
-    status = os.stat(path)
-    content = base64.b64encode(files.read_bytes(path)).decode("ascii")
-    return {"content_b64": content, "mode": status.st_mode & 0o7777, "uid": status.st_uid, "gid": status.st_gid}
-
-
-def restore(path: str, previous: dict[str, object] | None) -> None:
-    """Put a file back as journal_content returned it."""
-    if previous is None:
-        os.unlink(path)
-        return
-    content = base64.b64decode(str(previous["content_b64"]))
-    owner = (int(str(previous["uid"])), int(str(previous["gid"])))
-    files.write_atomic(path, content, int(str(previous["mode"])), owner)
 
 
 def units_of(names: list[str]) -> list[str]:

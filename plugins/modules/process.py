@@ -1,0 +1,441 @@
+#!/usr/bin/python
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: process
+short_description: Start, stop and wait for supervised processes
+version_added: 0.1.0
+description:
+  - Handles a list of processes in its order with one call. Each runs under a small supervisor that puts it into its
+    control groups and on its CPUs before its program begins, records how it ended, and ends whatever it started.
+  - A process that already runs with the same specification is left alone; one whose specification or configuration
+    files have changed is started again.
+  - Needs the node tool, which role C(node) installs.
+attributes:
+  check_mode:
+    description: Can run in check mode and return changed status prediction without modifying target.
+    support: full
+  diff_mode:
+    description: Returns details on what has changed in diff mode.
+    support: full
+options:
+  state_dir:
+    description: State directory of the host. Specifications, pid files and logs are in C(processes) below it.
+    type: path
+    default: /var/lib/colocation-testbed
+  cgroup_root:
+    description: Path below each control group hierarchy in which the groups of this host are.
+    type: str
+    default: colocation-testbed
+  node_python:
+    description: Interpreter of the node tool, Python 3.9 or newer.
+    type: path
+    default: /usr/bin/python3
+  manager:
+    description:
+      - With V(supervised) processes run detached, with V(systemd) as transient units. Groups, files and results are the
+        same.
+    type: str
+    choices: [supervised, systemd]
+    default: supervised
+  housekeeping_cpus:
+    description: CPU list for the supervisors, for example V(1). Empty means all CPUs that this module may use.
+    type: str
+    default: ""
+  instance:
+    description: Part of the unit names that tells several hosts on one machine apart.
+    type: str
+    default: ""
+  processes:
+    description: The processes, handled in this order.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name of the process, its files and its unit.
+        type: str
+        required: true
+      state:
+        description:
+          - With V(started) it runs afterwards; V(restarted) starts it afresh; V(stopped) ends it and keeps its files;
+            V(absent) ends it and removes them.
+          - V(ended) starts nothing and waits until it has ended by itself, at most O(processes[].timeout_s).
+        type: str
+        choices: [started, restarted, stopped, absent, ended]
+        default: started
+      argv:
+        description: Program and arguments. Either this or O(processes[].tool).
+        type: list
+        elements: str
+      tool:
+        description: A command of the node tool to run instead of a program of the host.
+        type: str
+        choices: [sample, hold-pm-qos, load]
+      spec:
+        description:
+          - What the command of O(processes[].tool) reads. The file named by its key C(output) is removed before the
+            process starts, so that results of an earlier run are never taken for new ones.
+        type: dict
+      env:
+        description: Environment variables beside PATH, LC_ALL and HOME, which are always the same.
+        type: dict
+        default: {}
+      directory:
+        description: Working directory.
+        type: path
+        default: /
+      group:
+        description: Control group below O(cgroup_root); it must exist. Not given, the process is in none of ours.
+        type: str
+      cpus:
+        description: CPU list on which the process may run, within the CPUs of its group.
+        type: str
+      config_files:
+        description: Files that the program reads when it starts. When their content changes it is started again.
+        type: list
+        elements: path
+        default: []
+      ready:
+        description:
+          - When the process counts as started. All conditions that are given must hold.
+          - Before the start, a O(processes[].ready.tcp_port) that another process has is an error, and
+            O(processes[].ready.file) is removed.
+        type: dict
+        suboptions:
+          tcp_port:
+            description: Something accepts connections on this TCP port.
+            type: int
+          address:
+            description: Address for O(processes[].ready.tcp_port).
+            type: str
+            default: 127.0.0.1
+          http_url:
+            description: This URL answers with a status from 200 to 399.
+            type: str
+          file:
+            description: This file exists.
+            type: path
+      ready_timeout_s:
+        description: Seconds until the process must be ready.
+        type: float
+        default: 20.0
+      port_setting:
+        description: Name of the variable with which the user changes the port; used in the message about a taken port.
+        type: str
+      stop_signal:
+        description: Signal that asks the program to end.
+        type: str
+        default: TERM
+      stop_timeout_s:
+        description: Seconds after which a process that was asked to end is killed.
+        type: float
+        default: 10.0
+      max_duration_s:
+        description: Seconds after which the process is stopped by its supervisor. No limit when not given.
+        type: float
+      wait:
+        description: After the start, wait until the process has ended by itself, at most O(processes[].timeout_s).
+        type: bool
+        default: false
+      timeout_s:
+        description: Longest wait in seconds. A process that takes longer is stopped, and the task fails.
+        type: float
+        default: 3600.0
+  results:
+    description: Files whose content is returned after all processes were handled.
+    type: list
+    elements: path
+    default: []
+author:
+  - colocation.testbed contributors (@colocation-testbed)
+"""
+
+EXAMPLES = r"""
+- name: Start the service and a sampler
+  colocation.testbed.process:
+    processes:
+      - name: nginx
+        argv: [nginx, -c, /var/lib/colocation-testbed/nginx.conf]
+        config_files: [/var/lib/colocation-testbed/nginx.conf]
+        group: service
+        cpus: "0"
+        stop_signal: QUIT
+        ready:
+          tcp_port: 8000
+      - name: sampler
+        tool: sample
+        spec:
+          output: /var/lib/colocation-testbed/samples.jsonl
+          groups: [service]
+
+- name: Stop the sampler and fetch what it wrote
+  colocation.testbed.process:
+    processes:
+      - name: sampler
+        state: stopped
+    results: [/var/lib/colocation-testbed/samples.jsonl]
+"""
+
+RETURN = r"""
+processes:
+  description: What became of each process, in the order of the option.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - name: nginx
+      state: running
+      pid: 4711
+      changed: true
+      exit: null
+      log_tail: ""
+  contains:
+    name:
+      description: Name of the process.
+      type: str
+    state:
+      description: One of running, stopped, failed and absent.
+      type: str
+    pid:
+      description: Its number while it runs.
+      type: int
+    changed:
+      description: Whether it was started or stopped.
+      type: bool
+    exit:
+      description:
+        - How it ended last time, with C(status) or C(signal), and C(time) in seconds of the wall clock. Null while it
+          runs.
+      type: dict
+    log_tail:
+      description: The last lines of its log, when it has ended.
+      type: str
+contents:
+  description:
+    - For each path of O(results) the content of the file, compressed by zlib and encoded in base64, in
+      C(content_b64_zlib); null where there is no such file.
+  returned: always
+  type: dict
+"""
+
+import base64
+import os
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, journal
+from ansible_collections.colocation.testbed.plugins.module_utils import processes as recorded
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cpu_list, processes, procfs
+from ansible_collections.colocation.testbed.plugins.module_utils.node import control, entries, ready, spec
+
+ERRORS = (
+    commands.CommandError,
+    control.ControlError,
+    cpu_list.CpuListError,
+    entries.EntryError,
+    files.FilesError,
+    journal.JournalError,
+    processes.ProcessError,
+    procfs.ProcError,
+    ready.ReadyError,
+    recorded.ProcessError,
+    spec.SpecError,
+)
+
+
+def argument_spec() -> dict[str, Any]:
+    """Return the module's options."""
+    condition = {
+        "tcp_port": {"type": "int"},
+        "address": {"type": "str", "default": "127.0.0.1"},
+        "http_url": {"type": "str"},
+        "file": {"type": "path"},
+    }
+    entry = {
+        "name": {"type": "str", "required": True},
+        "state": {
+            "type": "str",
+            "choices": ["started", "restarted", "stopped", "absent", "ended"],
+            "default": "started",
+        },
+        "argv": {"type": "list", "elements": "str"},
+        "tool": {"type": "str", "choices": ["sample", "hold-pm-qos", "load"]},
+        "spec": {"type": "dict"},
+        "env": {"type": "dict", "default": {}},
+        "directory": {"type": "path", "default": "/"},
+        "group": {"type": "str"},
+        "cpus": {"type": "str"},
+        "config_files": {"type": "list", "elements": "path", "default": []},
+        "ready": {"type": "dict", "options": condition},
+        "ready_timeout_s": {"type": "float", "default": 20.0},
+        "port_setting": {"type": "str"},
+        "stop_signal": {"type": "str", "default": "TERM"},
+        "stop_timeout_s": {"type": "float", "default": 10.0},
+        "max_duration_s": {"type": "float"},
+        "wait": {"type": "bool", "default": False},
+        "timeout_s": {"type": "float", "default": 3600.0},
+    }
+    return {
+        "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
+        "cgroup_root": {"type": "str", "default": "colocation-testbed"},
+        "node_python": {"type": "path", "default": "/usr/bin/python3"},
+        "manager": {"type": "str", "choices": ["supervised", "systemd"], "default": "supervised"},
+        "housekeeping_cpus": {"type": "str", "default": ""},
+        "instance": {"type": "str", "default": ""},
+        "processes": {"type": "list", "elements": "dict", "default": [], "options": entry},
+        "results": {"type": "list", "elements": "path", "default": []},
+    }
+
+
+class Handler:
+    """Brings processes into their wanted state, one after the other."""
+
+    def __init__(self, manager: control.Manager, check_mode: bool) -> None:
+        """Take what all processes of this host share."""
+        self.manager = manager
+        self.check_mode = check_mode
+        self.book = journal.Journal(os.path.join(manager.state_dir, "journal.json"))
+
+    def handle(self, entry: entries.Entry) -> dict[str, Any]:
+        """Bring one process into its state, and return what became of it."""
+        before = control.status(entry.paths)
+        changed = self._stop_or_start(entry, before)
+        if entry.wait and not self.check_mode:
+            self._wait(entry)
+        return self.report(entry, changed)
+
+    def _stop_or_start(self, entry: entries.Entry, before: control.Status) -> bool:
+        if entry.spec is None:
+            if entry.state == "ended":
+                return False
+            leaving = before.running or (entry.state == "absent" and before.state != "absent")
+            if leaving and not self.check_mode:
+                control.stop(self.manager, entry.paths, self.book)
+                if entry.state == "absent":
+                    control.remove(entry.paths)
+            return leaving
+        if entry.state == "started" and before.runs_as(entry.spec):
+            return False
+        if not self.check_mode:
+            if before.running:
+                control.stop(self.manager, entry.paths, self.book)
+            self._start(entry, entry.spec)
+        return True
+
+    def _start(self, entry: entries.Entry, wanted: spec.ProcessSpec) -> None:
+        ready.check_port(entry.name, entry.ready, entry.port_setting)
+        control.prepare(self.manager, entry.paths, entry.outputs, entry.tool_spec, self.book)
+        control.start(self.manager, wanted)
+        ended = False
+
+        def settled() -> bool:
+            nonlocal ended
+            if entry.ready.holds():
+                return True
+            ended = not control.status(entry.paths).running
+            return ended
+
+        in_time = recorded.wait(settled, entry.ready_timeout_s)
+        if in_time and not ended:
+            return
+        if not ended:
+            control.stop(self.manager, entry.paths, self.book)
+        how = "ended" if ended else f"took longer than {entry.ready_timeout_s:g} s and was stopped"
+        raise control.ControlError(
+            f"process {entry.name}: {how} before it was ready ({entry.ready.describe()}); "
+            f"its log {entry.paths.log} ends with: {_last_line(entry.paths)}"
+        )
+
+    def _wait(self, entry: entries.Entry) -> None:
+        if control.status(entry.paths).state == "absent":
+            raise control.ControlError(f"process {entry.name}: was never started here; start it before waiting for it")
+        if control.wait_ended(entry.paths, entry.timeout_s):
+            self.book.forget("process", entry.paths.pid)
+            return
+        control.stop(self.manager, entry.paths, self.book)
+        raise control.ControlError(
+            f"process {entry.name}: still ran after {entry.timeout_s:g} s and was stopped; "
+            f"its log {entry.paths.log} ends with: {_last_line(entry.paths)}"
+        )
+
+    def report(self, entry: entries.Entry, changed: bool) -> dict[str, Any]:
+        """Return what is known of a process now."""
+        now = control.status(entry.paths)
+        return {
+            "name": entry.name,
+            "state": "running" if now.running else now.state,
+            "pid": now.pid,
+            "changed": changed,
+            "exit": None if now.running else control.read_exit(entry.paths),
+            "log_tail": "" if now.running else control.log_tail(entry.paths),
+        }
+
+
+def _last_line(paths: spec.Paths) -> str:
+    lines = [line.strip() for line in control.log_tail(paths).splitlines() if line.strip()]
+    return lines[-1] if lines else "nothing"
+
+
+def fetch(paths: list[str]) -> dict[str, Any]:
+    """Return the content of files, compressed, with null for those that do not exist."""
+    result: dict[str, Any] = {}
+    for path in paths:
+        if not os.path.exists(path):
+            result[path] = None
+            continue
+        content = zlib.compress(files.read_bytes(path), 6)
+        result[path] = {"content_b64_zlib": base64.b64encode(content).decode("ascii")}
+    return result
+
+
+def describe(entry: entries.Entry, now: control.Status, wanted: bool) -> str:
+    """Return a process as a diff shows it: its state, and what it is started with."""
+    if not wanted:
+        text = files.read_text_or_none(entry.paths.spec) or ""
+        return f"{entry.name}: {'running' if now.running else now.state}\n{text}"
+    state = "running" if entry.spec is not None else entry.state
+    return f"{entry.name}: {state}\n{entry.spec.to_json() if entry.spec is not None else ''}"
+
+
+def run(module: AnsibleModule, result: dict[str, Any]) -> None:
+    """Handle the whole list; `result` holds what was done so far also when an error ends it."""
+    params: Mapping[str, Any] = module.params
+    manager = control.Manager(params["manager"], params["state_dir"], params["node_python"], params["instance"])
+    host = entries.Host(manager, params["cgroup_root"], params["housekeeping_cpus"], module.check_mode)
+    # All are checked before the first one is touched.
+    wanted = [entries.build(item, host) for item in params["processes"]]
+    handler = Handler(manager, module.check_mode)
+    diffs = []
+    for entry in wanted:
+        before = describe(entry, control.status(entry.paths), wanted=False)
+        done = handler.handle(entry)
+        result["processes"].append(done)
+        result["changed"] = result["changed"] or done["changed"]
+        if done["changed"]:
+            diffs.append({"before": before, "after": describe(entry, control.status(entry.paths), wanted=True)})
+    result["contents"] = fetch(params["results"])
+    if module._diff:
+        result["diff"] = diffs
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(argument_spec=argument_spec(), supports_check_mode=True)
+    result: dict[str, Any] = {"changed": False, "processes": [], "contents": {}}
+    try:
+        run(module, result)
+    except ERRORS as exc:
+        module.fail_json(msg=str(exc), **result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()
