@@ -28,10 +28,9 @@ def duration(seconds: float) -> str:
 class Progress:
     """Shows where a run stands, and estimates what is left from the measurements so far."""
 
-    def __init__(self, show: Callable[[str], None], total: int, guess_s: float) -> None:
+    def __init__(self, show: Callable[[str], None], guess_s: float) -> None:
         """Start with ``guess_s`` as the length of one measurement until the first is done."""
         self._show = show
-        self._total = total
         self._guess_s = guess_s
         self._lengths_s: list[float] = []
         self._started_s = time.monotonic()

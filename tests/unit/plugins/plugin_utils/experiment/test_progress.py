@@ -19,7 +19,7 @@ def test_lines_come_while_a_window_passes_and_count_down(monkeypatch):
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock["now"])
     monkeypatch.setattr(progress.time, "sleep", lambda s: clock.__setitem__("now", clock["now"] + s))
     lines = []
-    shown = progress.Progress(lines.append, total=3, guess_s=15)
+    shown = progress.Progress(lines.append, guess_s=15)
     shown.wait(12, "1/3 baseline", remaining=2)
     assert clock["now"] == pytest.approx(112)
     assert [line.split()[2] for line in lines] == ["0/12", "5/12", "10/12"]
@@ -30,7 +30,7 @@ def test_lines_come_while_a_window_passes_and_count_down(monkeypatch):
 def test_what_is_left_follows_the_measured_lengths(monkeypatch):
     clock = {"now": 0.0}
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock["now"])
-    shown = progress.Progress(lambda line: None, total=10, guess_s=15)
+    shown = progress.Progress(lambda line: None, guess_s=15)
     assert shown.left_s(4) == 60
     shown.start()
     clock["now"] = 20.0

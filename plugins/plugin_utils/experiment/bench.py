@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 START_SLACK_S = 20.0
 
 
-class MeasurementError(Exception):
+class BenchError(Exception):
     """A measurement could not be carried out."""
 
 
@@ -61,13 +61,34 @@ class Bench:
         self._settings = settings
         self._wait = wait
 
+    def hold_pm_qos(self) -> None:
+        """Keep idle states off on both hosts until ``stop_all``."""
+        for node in self._testbed.nodes:
+            self._process(node, [specs.pm_qos(node)])
+
+    def start_service(self, groups: Sequence[Mapping[str, Any]]) -> None:
+        """Make the groups and start the service in its own; it runs until ``stop_all``."""
+        node = self._testbed.tested
+        self._apply(groups)
+        self._process(node, [{**self._testbed.service.process, "state": "started"}])
+        load = self._testbed.load
+        groups_of_load = [{"name": "", "cpuset_cpus": load.cpus}, {"name": "load"}]
+        self._groups(load, groups_of_load if load.cpus else groups_of_load[1:])
+
+    def stop_all(self) -> None:
+        """Stop everything that a matrix starts, on both hosts."""
+        tested, load = self._testbed.nodes
+        service = str(self._testbed.service.process["name"])
+        self._process(tested, specs.stopped(specs.BATCH, specs.SAMPLER, service, specs.HOLDER))
+        self._process(load, specs.stopped(specs.GENERATOR, specs.PEER, specs.SAMPLER, specs.HOLDER))
+
     def measure(self, order: Order) -> Raw:
         """Carry out one measurement.
 
-        :raises MeasurementError: where a part of it did not work; both hosts are left with the batch workload stopped.
+        :raises BenchError: where a part of it did not work; both hosts are left with the batch workload stopped.
         """
         try:
-            policy = self._apply(order)
+            policy = self._apply(order.groups)
             self._start_tested(order, policy["files"])
             self._send(order)
             load_results = self._finish_load(order)
@@ -75,7 +96,7 @@ class Bench:
             tested_results = self._stop_tested(order)
         load = _json(load_results, self._testbed.load.path(specs.LOAD), self._testbed.load.name)
         if "error" in load:
-            raise MeasurementError(f"{self._testbed.load.name}: the load generator failed: {load['error']}")
+            raise BenchError(f"{self._testbed.load.name}: the load generator failed: {load['error']}")
         samples = {
             self._testbed.tested.name: _content(tested_results, self._testbed.tested.path(specs.SAMPLES)),
             self._testbed.load.name: _content(load_results, self._testbed.load.path(specs.SAMPLES)),
@@ -91,22 +112,21 @@ class Bench:
         ended = specs.waited(entry, START_SLACK_S)
         load = _json(self._process(node, [ended], [node.path(specs.LOAD)]), node.path(specs.LOAD), node.name)
         if "error" in load:
-            raise MeasurementError(f"{node.name}: the load generator failed: {load['error']}")
+            raise BenchError(f"{node.name}: the load generator failed: {load['error']}")
         length_s = float(load["end_mono_s"]) - float(load["start_mono_s"])
         if not load["requests"] or length_s <= 0:
-            raise MeasurementError(f"{node.name}: no request was answered at full speed; try the URL {url} by hand")
+            raise BenchError(f"{node.name}: no request was answered at full speed; try the URL {url} by hand")
         return float(load["requests"]) / length_s
 
-    def _apply(self, order: Order) -> dict[str, Any]:
-        node = self._testbed.tested
-        result = node.host.run(
-            "cgroup", {"state_dir": node.state_dir, "root": node.cgroup_root, "groups": list(order.groups)}
-        )
-        return {
-            "files": result["policy_files"],
-            "applied": result["policy_values"],
-            "wanted": {key: result["policy_values"].get(key) for key in result["policy_keys"]},
-        }
+    def _apply(self, groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        result = self._groups(self._testbed.tested, groups)
+        # The module has read back every value that it wrote, so what the kernel says is what was asked.
+        values = dict(result["policy_values"])
+        return {"files": dict(result["policy_files"]), "applied": values, "wanted": values}
+
+    def _groups(self, node: Node, groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        arguments = {"state_dir": node.state_dir, "root": node.cgroup_root, "groups": [dict(group) for group in groups]}
+        return node.host.run("cgroup", arguments)
 
     def _start_tested(self, order: Order, policy_files: Mapping[str, str]) -> None:
         lifetime_s = self._lifetime_s()
@@ -171,5 +191,5 @@ def _content(results: Mapping[str, Any], path: str) -> bytes:
 def _json(results: Mapping[str, Any], path: str, host: str) -> dict[str, Any]:
     content = _content(results, path)
     if not content:
-        raise MeasurementError(f"{host}: {path} was not written; look at {path.rsplit('/', 1)[0]}/processes/load.log")
+        raise BenchError(f"{host}: {path} was not written; look at {path.rsplit('/', 1)[0]}/processes/load.log")
     return dict(json.loads(content))

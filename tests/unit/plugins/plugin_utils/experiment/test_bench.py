@@ -1,0 +1,137 @@
+"""One measurement: what is asked of which host, in which order, and what is left when a part fails."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import bench
+
+AGGRESSOR = {
+    "argv": ["ffmpeg", "-i", "{clip}", "-threads", "{threads}", "-progress", "{progress}"],
+    "work": {"kind": "ffmpeg_progress", "unit": "frames"},
+}
+NETWORK = {
+    "argv": ["iperf3", "-c", "{peer_address}"],
+    "work": {"kind": "net_bytes", "unit": "bytes"},
+    "peer": {"argv": ["iperf3", "-s"], "ready_tcp_port": 5201},
+}
+
+
+def order(aggressor=AGGRESSOR):
+    return bench.Order(
+        label="1/3",
+        mode="slo_aware",
+        url="http://198.18.0.1:8000/page",
+        rate_rps=500.0,
+        seed=7,
+        groups=({"name": "batch", "cpu_idle": True},),
+        aggressor=aggressor,
+    )
+
+
+@pytest.fixture
+def waits():
+    return []
+
+
+@pytest.fixture
+def made(testbed, matrix_settings, waits):
+    return bench.Bench(testbed, matrix_settings, lambda seconds, label: waits.append(seconds))
+
+
+def entries(host, name):
+    return [e for module, args in host.calls if module == "process" for e in args["processes"] if e["name"] == name]
+
+
+def test_the_policy_is_applied_before_anything_starts(made, hosts):
+    made.measure(order())
+    tested, _load = hosts
+    assert [module for module, _args in tested.calls] == ["cgroup", "process", "process"]
+    assert tested.started() == ["batch", "sampler"]
+
+
+def test_nothing_is_asked_of_a_node_while_the_window_runs(made, hosts, waits):
+    tested, load = hosts
+    before = []
+    made._wait = lambda seconds, label: before.append((len(tested.calls), len(load.calls)))
+    made.measure(order())
+    assert before == [(2, 1)]
+
+
+def test_everything_started_is_stopped_and_the_results_come_home(made, hosts, waits, load_result):
+    tested, load = hosts
+    raw = made.measure(order())
+    assert waits == [12]
+    assert sorted(tested.stopped()) == ["batch", "sampler"]
+    assert load.stopped() == ["sampler"]
+    assert raw.load == load_result
+    assert raw.samples == {"tested": b'{"a": 1}\n', "loader": b'{"b": 1}\n'}
+    assert raw.policy["applied"] == {"batch/cpu.idle": "1"}
+
+
+def test_placeholders_are_filled_and_progress_is_read_where_it_is_written(made, hosts):
+    made.measure(order())
+    batch = entries(hosts[0], "batch")[0]
+    assert batch["argv"] == ["ffmpeg", "-i", "/state/clip.mp4", "-threads", "1", "-progress", "/state/batch-progress.txt"]
+    assert batch["group"] == "batch"
+    sampler = entries(hosts[0], "sampler")[0]["spec"]
+    assert sampler["work"]["batch"]["path"] == "/state/batch-progress.txt"
+    assert sampler["processes"]["batch"]["group"] == "batch"
+    assert sampler["policy_files"] == {"batch/cpu.idle": "/sys/x"}
+
+
+def test_a_baseline_starts_no_batch_workload(made, hosts):
+    made.measure(order(aggressor=None))
+    assert hosts[0].started() == ["sampler"]
+    assert "batch" not in hosts[0].stopped()
+
+
+def test_a_network_aggressor_gets_its_peer_on_the_load_node(made, hosts):
+    made.measure(order(NETWORK))
+    tested, load = hosts
+    assert load.started() == ["batch-peer", "sampler", "load"]
+    assert load.stopped() == ["sampler", "batch-peer"]
+    assert entries(tested, "batch")[0]["argv"] == ["iperf3", "-c", "198.18.0.2"]
+
+
+def test_detached_processes_end_by_themselves_when_the_controller_dies(made, hosts):
+    made.measure(order())
+    for host, name in ((hosts[0], "batch"), (hosts[1], "load")):
+        assert 12 < entries(host, name)[0]["max_duration_s"] < 300
+    assert 12 < entries(hosts[0], "sampler")[0]["spec"]["max_duration_s"] < 300
+
+
+def test_a_failed_generator_is_told_and_the_batch_workload_stopped(made, hosts):
+    hosts[1].files["/state/load.json"] = json.dumps({"error": "connection refused"}).encode()
+    with pytest.raises(bench.BenchError, match="loader: the load generator failed: connection refused"):
+        made.measure(order())
+    assert "batch" in hosts[0].stopped()
+
+
+def test_a_missing_result_names_the_log(made, hosts):
+    del hosts[1].files["/state/load.json"]
+    with pytest.raises(bench.BenchError, match=r"/state/load.json was not written; look at .*processes/load.log"):
+        made.measure(order())
+
+
+def test_the_batch_workload_is_stopped_even_when_a_module_fails(made, hosts):
+    def broken(module, args, check_mode=None):
+        raise bench.BenchError("loader: unreachable")
+
+    hosts[1].run = broken
+    with pytest.raises(bench.BenchError):
+        made.measure(order())
+    assert "batch" in hosts[0].stopped()
+
+
+def test_the_peak_is_what_a_closed_loop_gets(made, hosts):
+    assert made.peak_rps("http://x/page", 4) == 1250.0
+    spec = entries(hosts[1], "load")[0]["spec"]
+    assert (spec["kind"], spec["rate_rps"]) == ("closed_loop", None)
+
+
+def test_stopping_all_names_everything_on_both_hosts(made, hosts):
+    made.stop_all()
+    assert sorted(hosts[0].stopped()) == ["batch", "nginx", "pm-qos", "sampler"]
+    assert sorted(hosts[1].stopped()) == ["batch-peer", "load", "pm-qos", "sampler"]
