@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Make or refresh a virtual environment: venv.sh DIR REQUIREMENTS [MINIMUM MINOR VERSION OF PYTHON 3]
-# The stamp DIR/.<requirements name>.stamp is written last, so an interrupted installation is repeated.
+# Make or refresh a virtual environment: venv.sh DIRECTORY REQUIREMENTS [LOWEST MINOR VERSION OF PYTHON 3]
+# The stamp DIRECTORY/.<requirements>.stamp is written last, so that an interrupted installation is repeated.
 set -euo pipefail
 
 directory=$1
@@ -11,32 +11,38 @@ say() { printf 'venv: %s\n' "$*" >&2; }
 
 find_python() {
     local candidate
-    # PYTHON first: somebody who sets it means it. A pyenv shim may exist for a version that isn't active, so try each.
+    # PYTHON first: somebody who sets it means it. A pyenv shim may exist for a version that isn't selected, so try each.
     for candidate in ${PYTHON:-} python3.11 python3 python3.12 python3.13; do
         if "$candidate" -c "import sys; sys.exit(not (3, $minor) <= sys.version_info[:2])" 2>/dev/null; then
             "$candidate" -c 'import sys; print(sys.executable)'
             return 0
         fi
     done
-    say "no Python 3.$minor or newer on PATH: install it (Debian 12: apt-get install python3.11) or set PYTHON=/path/to/python"
     return 1
 }
 
-install_venv_package() {
-    local package
-    package=$("$1" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
+# install WHY PACKAGE...: install Debian packages where that is possible, else say what to do.
+install() {
+    local why=$1
+    shift
     if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
-        say "$1 has no ensurepip, so it can't make virtual environments: install the package $package (as root) and run this again"
-        return 1
+        say "$why: install $* as root and run this again, or set PYTHON to a Python 3.$minor or newer that has it"
+        exit 1
     fi
-    say "$1 has no ensurepip: installing the package $package"
+    say "$why: installing $*"
     apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$package" >/dev/null
+    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@" >/dev/null
 }
 
 if [ ! -x "$directory/bin/python" ] || ! "$directory/bin/python" -m pip --version >/dev/null 2>&1; then
-    python=$(find_python)
-    "$python" -c 'import ensurepip' 2>/dev/null || install_venv_package "$python"
+    if ! python=$(find_python); then
+        install "no Python 3.$minor or newer on PATH" python3 python3-venv
+        python=$(find_python) || { say "this distribution's python3 is older than 3.$minor: set PYTHON"; exit 1; }
+    fi
+    if ! "$python" -c 'import ensurepip' 2>/dev/null; then
+        package=$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
+        install "$python can't make virtual environments, because it has no ensurepip" "$package"
+    fi
     say "making $directory with $python"
     "$python" -m venv --clear "$directory"
 fi
