@@ -1,0 +1,230 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every guard in one table: what it asks, where it trips unless the user says otherwise, why there, what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import GuardResult
+
+
+class LimitsError(Exception):
+    """A limit is not one; the text says which and what is allowed."""
+
+
+@dataclass(frozen=True)
+class Guard:
+    """One guard. ``repeatable`` and ``noise`` as in GuardResult; ``scope`` is measurement or run."""
+
+    name: str
+    title: str
+    limit: float
+    unit: str
+    why: str
+    repeatable: bool
+    noise: bool
+    scope: str = "measurement"
+
+
+# Not repeatable is what follows from the configuration or from the mode itself: every repeat would meet it again, and
+# choosing the windows that look better would bend the result. Such a measurement counts, and the run is invalid.
+# Repeatable without being noise is what an accident may cause: a fresh window shows whether it was one.
+GUARDS: tuple[Guard, ...] = (
+    Guard(
+        "pm_qos_held",
+        "Idle states off (PM QoS held) on every measured CPU",
+        0.0,
+        "% of samples",
+        "waking from an idle state costs more than the contention that is looked for, and hides or inverts it",
+        repeatable=False,
+        noise=False,
+    ),
+    Guard(
+        "load_rate_kept",
+        "Load kept its schedule",
+        1.0,
+        "% of requests",
+        "a load that gives way to a slow service makes it look quick",
+        repeatable=False,
+        noise=False,
+    ),
+    Guard(
+        "lateness",
+        "Requests left on time",
+        0.5,
+        "% of requests",
+        "half of what decides P99; a request that leaves late does not count the wait before",
+        repeatable=True,
+        noise=True,
+    ),
+    Guard(
+        "generator_cpu",
+        "Load generator had CPU to spare",
+        80.0,
+        "% of a CPU per thread",
+        "beyond that the generator's own queue is measured",
+        repeatable=False,
+        noise=False,
+    ),
+    Guard(
+        "no_errors",
+        "Every request was answered",
+        0.0,
+        "errors",
+        "errors are quick, and what failed has no latency",
+        repeatable=False,
+        noise=False,
+    ),
+    Guard(
+        "processes_alive",
+        "Service and batch alive, in their groups",
+        0.0,
+        "readings",
+        "a dead batch workload disturbs nobody, and one in a wrong group obeys another policy",
+        repeatable=True,
+        noise=False,
+    ),
+    Guard(
+        "no_foreign_batch",
+        "No batch work where the mode has none",
+        0.0,
+        "samples",
+        "a baseline with a forgotten batch workload is none",
+        repeatable=True,
+        noise=False,
+    ),
+    Guard(
+        "batch_progress",
+        "Batch work advanced",
+        50.0,
+        "% of seconds without progress",
+        "half, because progress of slow work comes in steps; a policy that starves it stops it for longer",
+        repeatable=False,
+        noise=False,
+    ),
+    Guard(
+        "policy_in_effect",
+        "Policy in effect during the window",
+        0.0,
+        "readings",
+        "kubelet, systemd and runtimes rewrite groups behind one's back",
+        repeatable=True,
+        noise=False,
+    ),
+    Guard(
+        "steal",
+        "No steal on measured CPUs",
+        0.2,
+        "% of a CPU",
+        "one accounting tick of 10 ms passes in 8 s, two do not; a stall of 20 ms in 8 s decides P99 in every mode",
+        repeatable=True,
+        noise=True,
+    ),
+    Guard(
+        "foreign_cpu",
+        "Tested CPUs free of foreign work",
+        5.0,
+        "% of tested CPUs",
+        "samplers and kernel threads stay below 2 % here; more competes with the service",
+        repeatable=True,
+        noise=True,
+    ),
+    Guard(
+        "clocks_monotonic",
+        "Clocks ran evenly",
+        50.0,
+        "ms",
+        "slewing moves a clock by at most 0.5 ms a second; more is a step, and windows and samples no longer match",
+        repeatable=True,
+        noise=False,
+    ),
+    Guard(
+        "samples_complete",
+        "Samples complete on every host",
+        10.0,
+        "% of seconds missing",
+        "what was not sampled cannot be vouched for",
+        repeatable=True,
+        noise=True,
+    ),
+    Guard(
+        "baseline_spread",
+        "Baseline repeats agree (P90)",
+        10.0,
+        "% of their median",
+        "repeats that disagree by more leave no room to see 5 %",
+        repeatable=False,
+        noise=False,
+        scope="run",
+    ),
+    Guard(
+        "too_good",
+        "No colocated mode beats the baseline",
+        0.5,
+        "% below the baseline",
+        "sharing a CPU cannot speed a service up: an interval that ends below this is an artefact, not a success",
+        repeatable=False,
+        noise=False,
+        scope="run",
+    ),
+)
+
+BY_NAME: Mapping[str, Guard] = {guard.name: guard for guard in GUARDS}
+
+#: Limits that a guard uses beside its own: name, default, unit, why.
+DEEP_ENTRIES = "pm_qos_deep_entries_per_s"
+AUXILIARY: Mapping[str, float] = {
+    # A CPU that idles without a hold enters a deep state hundreds of times a second, one with a hold never.
+    DEEP_ENTRIES: 1.0,
+}
+
+
+def limit_of(name: str, overrides: Mapping[str, Any]) -> float:
+    """Return the limit in effect: the manifest's, or else the table's."""
+    if name in overrides:
+        return float(overrides[name])
+    return BY_NAME[name].limit if name in BY_NAME else AUXILIARY[name]
+
+
+def check(overrides: Mapping[str, Any]) -> None:
+    """Check limits that a user set. Raises LimitsError naming the first that is unknown or no number from 0 up."""
+    for name, value in overrides.items():
+        if name not in BY_NAME and name not in AUXILIARY:
+            known = ", ".join(sorted([*BY_NAME, *AUXILIARY]))
+            raise LimitsError(f"limits: {name!r} is no guard; known are {known}")
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+            raise LimitsError(f"limits: {name} is {value!r}; must be a number from 0 up in {unit_of(name)}")
+
+
+def unit_of(name: str) -> str:
+    """Return the unit of a limit."""
+    return BY_NAME[name].unit if name in BY_NAME else "entries/s"
+
+
+def result(
+    name: str,
+    overrides: Mapping[str, Any],
+    figure: float | None,
+    text: str,
+    ok: bool | None = None,
+    repeatable: bool | None = None,
+    noise: bool | None = None,
+) -> GuardResult:
+    """Return a guard's result: ok when there is a figure and it does not exceed the limit, unless ``ok`` says more."""
+    guard = BY_NAME[name]
+    limit = limit_of(name, overrides)
+    within = figure is not None and figure <= limit
+    return GuardResult(
+        guard=name,
+        figure=None if figure is None else round(figure, 4),
+        limit=limit,
+        unit=guard.unit,
+        ok=within if ok is None else ok and within,
+        text=text,
+        repeatable=guard.repeatable if repeatable is None else repeatable,
+        noise=guard.noise if noise is None else noise,
+    )
