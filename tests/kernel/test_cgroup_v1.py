@@ -1,0 +1,248 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Control groups on the running kernel; every group is below one of our own, which the fixture removes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.colocation.testbed.plugins.module_utils import undo
+from ansible_collections.colocation.testbed.plugins.module_utils.journal import Journal
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
+    cgroup,
+    cgroup_apply,
+    cgroup_plan,
+    cgroup_report,
+)
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_steps import Group
+
+pytestmark = pytest.mark.kernel
+
+
+def _layout() -> cgroup.Layout | None:
+    try:
+        found = cgroup.detect()
+    except cgroup.CgroupError:
+        return None
+    return found if found.version in ("v1", "hybrid") else None
+
+
+class Host:
+    """The kernel's groups below a root of this test's own, and a journal."""
+
+    def __init__(self, directory: Path) -> None:
+        layout = _layout()
+        if layout is None or os.geteuid() != 0:
+            pytest.skip("needs root and cgroup v1 hierarchies")
+        self.layout = layout
+        self.root = f"colocation-testbed-test-{os.getpid()}"
+        self.book = Journal(str(directory / "state" / "journal.json"))
+
+    def ours(self) -> frozenset[str]:
+        return frozenset(entry.target for entry in self.book.entries() if entry.kind == "cgroup")
+
+    def plan(self, *groups: Group):  # type: ignore[no-untyped-def]
+        return cgroup_plan.plan(self.layout, self.root, groups, self.ours())
+
+    def apply(self, *groups: Group) -> int:
+        found = self.plan(*groups)
+        cgroup_apply.apply(found.steps, self.book, "test", self.ours())
+        return len(found.steps)
+
+    def read(self, controller: str, name: str, file: str) -> str:
+        group = f"{self.root}/{name}" if name else self.root
+        return Path(self.layout.path(controller, group), file).read_text().strip()
+
+    def directories(self) -> list[str]:
+        tops = [cgroup.join_path(item.mount, self.root) for item in self.layout.used()]
+        return [place for top in tops for place, _, _ in os.walk(top)]
+
+    def undo(self):  # type: ignore[no-untyped-def]
+        return self.book.undo(undo.Undo(term_deadline_s=2.0).handlers())
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    made = Host(tmp_path)
+    yield made
+    for item in made.layout.used():
+        for place, _, _ in os.walk(cgroup.join_path(item.mount, made.root), topdown=False):
+            os.rmdir(place)
+
+
+@pytest.fixture
+def sleeper() -> Iterator[int]:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as child:
+        yield child.pid
+        child.send_signal(signal.SIGKILL)
+
+
+SLO = {"cpu_idle": 1, "cpu_shares": 2, "cpu_quota_us": 95_000, "memory_max_bytes": 2**30}
+NEUTRAL = {"cpu_idle": 0, "cpu_shares": 1024, "cpu_quota_us": -1, "memory_max_bytes": -1, "pids_max": -1}
+
+
+def test_groups_get_their_values_and_a_second_run_changes_nothing(host: Host) -> None:
+    groups = (
+        Group("", values={"cpuset_cpus": "0"}),
+        Group("service", values={"cpu_shares": 512}),
+        Group("batch", values=SLO),
+    )
+    assert host.apply(*groups) > 0
+    assert host.read("cpu", "batch", "cpu.idle") == "1"
+    assert host.read("cpu", "batch", "cpu.cfs_quota_us") == "95000"
+    assert host.read("cpu", "service", "cpu.shares") == "512"
+    assert host.read("memory", "batch", "memory.limit_in_bytes") == str(2**30)
+    assert host.read("cpuset", "batch", "cpuset.cpus") == "0"
+    assert host.plan(*groups).steps == ()
+
+
+def test_changing_modes_leaves_nothing_behind(host: Host) -> None:
+    host.apply(Group("batch", values=NEUTRAL))
+    first = cgroup_report.values(host.layout, host.root, "batch")
+    host.apply(Group("batch", values=SLO))
+    assert cgroup_report.values(host.layout, host.root, "batch") != first
+    host.apply(Group("batch", values=NEUTRAL))
+    assert cgroup_report.values(host.layout, host.root, "batch") == first
+
+
+def test_weight_is_translated_and_pinned_while_idle(host: Host) -> None:
+    host.apply(Group("batch", values={"cpu_weight": 39}))
+    assert host.read("cpu", "batch", "cpu.shares") == "998"
+    found = host.plan(Group("batch", values={"cpu_weight": 1, "cpu_idle": 1}))
+    assert [item.why for item in found.skipped] == [cgroup_plan.PINNED]
+
+
+def test_cpusets_of_parent_and_child_swap_without_an_illegal_moment(host: Host) -> None:
+    if os.sysconf("SC_NPROCESSORS_ONLN") < 2:
+        pytest.skip("needs two CPUs")
+    for first, second in (("0", "1"), ("0-1", "1"), ("1", "0-1")):
+        host.apply(Group("", values={"cpuset_cpus": first}), Group("a", values={"cpuset_cpus": first}))
+        host.apply(Group("", values={"cpuset_cpus": second}), Group("a", values={"cpuset_cpus": second}))
+        assert host.read("cpuset", "", "cpuset.cpus") == second
+        assert host.read("cpuset", "a", "cpuset.cpus") == second
+
+
+def test_quotas_of_parent_and_child_rise_and_fall_together(host: Host) -> None:
+    for quota in (50_000, 20_000, 90_000, -1, 10_000):
+        values = {"cpu_quota_us": quota, "cpu_period_us": 50_000 if quota == 20_000 else 100_000}
+        host.apply(Group("a", values=values), Group("a/b", values=values))
+        assert host.read("cpu", "a/b", "cpu.cfs_quota_us") == str(quota)
+
+
+def test_burst_follows_the_quota_both_ways(host: Host) -> None:
+    host.apply(Group("a", values={"cpu_quota_us": 80_000, "cpu_burst_us": 80_000}))
+    host.apply(Group("a", values={"cpu_quota_us": 20_000, "cpu_burst_us": 10_000}))
+    host.apply(Group("a", values={"cpu_quota_us": 90_000, "cpu_burst_us": 90_000}))
+    assert host.read("cpu", "a", "cpu.cfs_burst_us") == "90000"
+    with pytest.raises(cgroup.CgroupError, match="is above cpu_quota_us"):
+        host.plan(Group("a", values={"cpu_quota_us": 20_000}))
+
+
+def test_a_refused_value_rolls_everything_back(host: Host) -> None:
+    host.apply(Group("a", values={"cpu_quota_us": 20_000}))
+    before = (host.directories(), host.book.entries())
+    with pytest.raises(cgroup.CgroupError, match=r"larger share of a CPU than the parent's.*taken back"):
+        host.apply(
+            Group("b", values={"cpu_shares": 7}),
+            Group("a", values={"cpu_shares": 9}),
+            Group("a/b", values={"cpu_quota_us": 50_000}),
+        )
+    assert (host.directories(), host.book.entries()) == before
+    assert host.read("cpu", "a", "cpu.shares") == "1024"
+
+
+def test_undo_leaves_the_kernel_as_it_was(host: Host) -> None:
+    host.apply(Group("", values={"cpuset_cpus": "0"}), Group("batch", values=SLO), Group("service"))
+    assert all(item.outcome.result == "undone" for item in host.undo())
+    assert host.directories() == []
+    assert not host.book.exists()
+    assert not os.path.exists(host.book.directory)
+
+
+def test_undo_of_values_in_a_group_that_was_there_before(host: Host) -> None:
+    host.apply(Group("foreign", values={"cpu_shares": 77, "cpu_quota_us": 40_000}))
+    host.book.forget_many((entry.kind, entry.target) for entry in host.book.entries())
+    host.apply(Group("foreign", values=SLO), Group("foreign/ours"))
+    assert host.read("cpu", "foreign", "cpu.idle") == "1"
+    assert all(item.outcome.result == "undone" for item in host.undo())
+    assert host.read("cpu", "foreign", "cpu.idle") == "0"
+    assert host.read("cpu", "foreign", "cpu.shares") == "77"
+    assert host.read("cpu", "foreign", "cpu.cfs_quota_us") == "40000"
+    assert not any("foreign/ours" in place for place in host.directories())
+
+
+def test_a_group_in_use_is_not_removed(host: Host, sleeper: int) -> None:
+    host.apply(Group("a", pids=(sleeper,)))
+    assert cgroup.group_pids(host.layout, f"{host.root}/a") == [sleeper]
+    assert host.plan(Group("a", pids=(sleeper,))).steps == ()
+    with pytest.raises(cgroup.CgroupError, match=rf"processes {sleeper} are in it"):
+        host.apply(Group("a", state="absent"))
+    for directory in host.layout.directories(""):
+        cgroup.move(directory, sleeper)
+    assert host.apply(Group("a", state="absent")) > 0
+    assert not any(place.endswith("/a") for place in host.directories())
+    assert not any(entry.target.endswith("/a") for entry in host.book.entries())
+
+
+def test_a_group_that_is_not_ours_is_not_removed(host: Host) -> None:
+    foreign = Path(host.layout.path("cpu", host.root))
+    foreign.mkdir()
+    with pytest.raises(cgroup.CgroupError, match="did not make it"):
+        host.apply(Group("", state="absent"))
+    assert foreign.is_dir()
+
+
+def test_a_killed_run_leaves_a_journal_that_undoes_it(host: Host) -> None:
+    found = host.plan(Group("", values={"cpuset_cpus": "0"}), Group("batch", values=SLO))
+    for count in range(0, len(found.steps), 3):
+        host.book.record_many(cgroup_apply.changes(found.steps, frozenset()), "test")
+        for step in found.steps[:count]:
+            cgroup_apply._do(step)
+        assert all(item.outcome.result == "undone" for item in host.undo())
+        assert host.directories() == []
+
+
+def test_a_run_continues_where_a_killed_one_stopped(host: Host) -> None:
+    groups = (Group("", values={"cpuset_cpus": "0"}), Group("batch", values=SLO))
+    found = host.plan(*groups)
+    host.book.record_many(cgroup_apply.changes(found.steps, frozenset()), "test")
+    for step in found.steps[: len(found.steps) // 2]:
+        cgroup_apply._do(step)
+    host.apply(*groups)
+    assert host.plan(*groups).steps == ()
+
+
+def test_policy_files_name_all_ancestors(host: Host) -> None:
+    host.apply(Group("batch", values=SLO))
+    found = cgroup_report.policy_files(host.layout, host.root, ["batch"])
+    values = cgroup_report.policy_values(found)
+    assert values["batch/cpu.idle"] == "1"
+    assert values["/cpu.shares"] == "1024"
+    assert values["../cpu.cfs_quota_us"] == "-1"
+    assert found["batch/cpuset.cpus"].endswith(f"{host.root}/batch/cpuset.cpus")
+    assert None not in values.values()
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"cpuset_cpus": "0-4095"}, "is not within its parent's"),
+        ({"cpu_quota_us": 999}, "from 1000"),
+        ({"memory_min_bytes": 1}, ""),
+    ],
+)
+def test_bad_values_change_nothing(host: Host, values: dict[str, int | str], words: str) -> None:
+    if words:
+        with pytest.raises(cgroup.CgroupError, match=words):
+            host.apply(Group("a", values=values))
+        assert host.directories() == []
+    else:
+        assert "needs cgroup v2" in host.plan(Group("a", values=values)).skipped[0].why
