@@ -183,3 +183,10 @@ def parse_meminfo(text: str) -> dict[str, int]:
         if fields and fields[0].isdigit():
             result[name.strip()] = int(fields[0]) * (1024 if fields[-1] == "kB" else 1)
     return result
+
+
+def parse_available_bytes(content: bytes) -> int | None:
+    """Return MemAvailable of /proc/meminfo in bytes without parsing the other fifty lines, None where it is missing."""
+    start = content.find(b"MemAvailable:")
+    fields = content[start + 13 : content.find(b"\n", start)].split() if start >= 0 else []
+    return int(fields[0]) * 1024 if len(fields) == 2 and fields[0].isdigit() else None
