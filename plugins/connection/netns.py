@@ -38,6 +38,15 @@ options:
     default: ""
     vars:
       - name: ansible_netns_cpus
+  optional:
+    description:
+      - Whether commands run in the network of the controller where the namespace does not exist, instead of failing.
+      - Meant for C({{ ansible_check_mode }}), as a lab that is only predicted has no namespaces that its hosts could be
+        asked in.
+    type: bool
+    default: false
+    vars:
+      - name: ansible_netns_optional
   become_success_timeout:
     description: Seconds to wait for privilege escalation.
     type: int
@@ -77,7 +86,7 @@ class Connection(LocalConnection):
                 f"Entering network namespace {name} needs root on the controller: run ansible-playbook as root, or set "
                 "another ansible_connection for this host."
             )
-        if not netns.exists(name):
+        if not netns.exists(name) and not self.get_option("optional"):
             raise AnsibleConnectionFailure(
                 f"Network namespace {name} does not exist: run the playbook provision, which makes the hosts of the "
                 "lab, or correct ansible_netns of this host."
@@ -93,12 +102,12 @@ class Connection(LocalConnection):
         """Run a command in the namespace."""
         if not self._connected:
             self._connect()
-        prefix = ["nsenter", f"--net={netns.path(self._namespace())}"]
-        cpus = self.get_option("cpus")
-        if cpus:
-            prefix = ["taskset", "--cpu-list", cpus, *prefix]
+        name, cpus = self._namespace(), self.get_option("cpus")
+        prefix = ["taskset", "--cpu-list", cpus] if cpus else []
+        if netns.exists(name) or not self.get_option("optional"):
+            prefix += ["nsenter", f"--net={netns.path(name)}"]
         result: tuple[int, bytes, bytes] = super().exec_command(
-            f"{shlex.join(prefix)} {cmd}", in_data=in_data, sudoable=sudoable
+            " ".join([*map(shlex.quote, prefix), cmd]), in_data=in_data, sudoable=sudoable
         )
         return result
 
