@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, processes
+from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, recorded_process
 from ansible_collections.colocation.testbed.plugins.module_utils.journal import Entry, Handler, Outcome
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, netns, procfs
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, netns, processes, procfs
 
 SUBTREE_CONTROL = "cgroup.subtree_control"
 _RMDIR_DEADLINE_S = 5.0
@@ -47,13 +47,13 @@ class Undo:
         return {kind: _guarded(handler) for kind, handler in table.items()}
 
     def _process(self, entry: Entry, check: bool) -> Outcome:
-        recorded = processes.from_entry(entry.target, entry.previous, files.read_json)
-        members = processes.family(recorded, self.proc_root) if recorded else []
-        if recorded is None or not members:
+        recorded = recorded_process.from_entry(entry.target, entry.previous)
+        members = recorded.members(self.proc_root)
+        if not members:
             return _undone(f"process {entry.target}: has ended already")
         if not check:
-            processes.end(recorded, self.term_deadline_s, self.proc_root)
-        return _undone(f"process {entry.target}: {len(members)} ended (pid {recorded.pid})")
+            recorded_process.end(recorded, self.term_deadline_s, self.proc_root)
+        return _undone(f"process {entry.target}: ended {', '.join(str(member.pid) for member in members)}")
 
     def _netns(self, entry: Entry, check: bool) -> Outcome:
         if not os.path.lexists(netns.path(entry.target, self.netns_root)):
@@ -192,7 +192,7 @@ def undo_cgroup(entry: Entry, check: bool, proc_root: str = procfs.PROC_ROOT) ->
     if check:
         return _undone(f"{path}: removed")
     # Ended processes stay in their group until their parent has reaped them.
-    processes.wait(lambda: not cgroup.read_pids(path), _RMDIR_DEADLINE_S)
+    recorded_process.wait(lambda: not cgroup.read_pids(path), _RMDIR_DEADLINE_S)
     inside = cgroup.read_pids(path)
     below = cgroup.children(path)
     if inside or below:
@@ -200,7 +200,7 @@ def undo_cgroup(entry: Entry, check: bool, proc_root: str = procfs.PROC_ROOT) ->
             f"group {name}" for name in below[:5]
         ]
         return _failed(f"{path}: holds {', '.join(who)}, which we did not make; move it away and undo again")
-    removed = processes.wait(lambda: _rmdir(path), _RMDIR_DEADLINE_S)
+    removed = recorded_process.wait(lambda: _rmdir(path), _RMDIR_DEADLINE_S)
     return _undone(f"{path}: removed") if removed else _failed(f"{path}: stays busy; look at its cgroup.procs")
 
 
