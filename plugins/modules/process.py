@@ -232,7 +232,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, journal
-from ansible_collections.colocation.testbed.plugins.module_utils import processes as recorded
+from ansible_collections.colocation.testbed.plugins.module_utils import recorded_process as recorded
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cpu_list, processes, procfs
 from ansible_collections.colocation.testbed.plugins.module_utils.node import control, entries, ready, spec
 

@@ -16,7 +16,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils import commands
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import processes
 from ansible_collections.colocation.testbed.plugins.module_utils.node import spec as specs
 from ansible_collections.colocation.testbed.plugins.module_utils.node import unit
-from ansible_collections.colocation.testbed.plugins.module_utils.processes import wait as wait_until
+from ansible_collections.colocation.testbed.plugins.module_utils.recorded_process import wait as wait_until
 
 BY = "process"
 # Isolated from the caller's environment and without site-packages: the tool needs the standard library only.
