@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Union
+from typing import TypeAlias
 
 
 class Html(str):
@@ -16,7 +16,7 @@ class Html(str):
     __slots__ = ()
 
 
-Child = Union[str, int, None, Iterable["Child"]]
+Child: TypeAlias = "str | int | Iterable[Child] | None"
 
 _VOID = frozenset({"br", "col", "hr", "img", "input", "meta"})
 
@@ -65,19 +65,13 @@ def table(
     caption: str | None = None,
     class_: str = "plain",
 ) -> Html:
-    """Make a table whose cells carry their column's name, so that a narrow screen can stack them."""
+    """Make a table whose cells carry their column's name, so that a narrow screen can stack them.
+
+    A row of a single cell is a heading for the rows after it.
+    """
     names = [name if isinstance(name, str) else "" for name in head]
     head_row = tag("tr", [tag("th", name, scope="col") for name in head])
-    body = [
-        tag(
-            "tr",
-            [
-                tag("th" if i == 0 else "td", cell, scope="row" if i == 0 else None, data_label=names[i])
-                for i, cell in enumerate(row)
-            ],
-        )
-        for row in rows
-    ]
+    body = [_row(row, names) for row in rows]
     return tag(
         "div",
         tag(
@@ -92,6 +86,13 @@ def table(
         role="region",
         aria_label=caption or "table",
     )
+
+
+def _row(row: Sequence[Child], names: Sequence[str]) -> Html:
+    if len(row) == 1 < len(names):
+        return tag("tr", tag("th", row[0], colspan=len(names), scope="rowgroup"), class_="group")
+    head = tag("th", row[0], scope="row")
+    return tag("tr", head, [tag("td", cell, data_label=name) for cell, name in zip(row[1:], names[1:], strict=True)])
 
 
 def details(summary: str, *children: Child, open_: bool = False) -> Html:

@@ -45,6 +45,14 @@ class Condition:
     load_point: float | None
     aggressor: str | None
 
+    def covers(self, other: Condition) -> bool:
+        """Whether what was measured here stands for another condition too.
+
+        A mode without batch workload has no aggressor; it is measured once for each load point and
+        stands beside every aggressor of that load point.
+        """
+        return self.load_point == other.load_point and self.aggressor in (None, other.aggressor)
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -80,12 +88,23 @@ class Effect:
 
 
 @dataclass(frozen=True)
+class Objective:
+    """A limit that a gain must not fall short of, and how it was judged."""
+
+    name: str
+    limit: float
+    result: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Gain:
     """What a mode wins under one condition."""
 
     utilisation_won_points: Interval | None
     batch_work_kept_pct: Interval | None
     p99_cost_pct_per_point: Interval | None
+    objectives: tuple[Objective, ...]
 
 
 @dataclass(frozen=True)
@@ -111,7 +130,9 @@ class Mode:
     name: str
     colour: int
     is_baseline: bool
-    description: str
+    title: str
+    result: str
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -137,7 +158,8 @@ class View:
 
     def cell(self, mode: str, condition: Condition) -> Cell | None:
         """Find a cell; None when it was not measured."""
-        return self.cells.get((mode, condition))
+        alone = (mode, Condition(condition.load_point, None))
+        return self.cells.get((mode, condition)) or self.cells.get(alone)
 
     def effect(self, mode: str, condition: Condition, metric: str) -> Effect | None:
         """Find the effect of a mode on a metric."""
@@ -184,7 +206,7 @@ def _view(summary: Json, manifest: Json) -> View:
         sentence=str(verdict["sentence"]),
         reasons=tuple(map(str, verdict["reasons"])),
         modes=_modes(summary, manifest, [cell.mode for cell in cells]),
-        conditions=tuple(dict.fromkeys(cell.condition for cell in cells)),
+        conditions=_conditions(cells),
         cells={(cell.mode, cell.condition): cell for cell in cells},
         effects={(effect.mode, effect.condition, effect.metric): effect for effect in effects},
         gains={(str(item["mode"]), _condition(item)): _gain(item) for item in summary["gains"]},
@@ -194,6 +216,12 @@ def _view(summary: Json, manifest: Json) -> View:
         manifest=manifest,
         summary=summary,
     )
+
+
+def _conditions(cells: Sequence[Cell]) -> tuple[Condition, ...]:
+    found = list(dict.fromkeys(cell.condition for cell in cells))
+    pressed = {condition.load_point for condition in found if condition.aggressor is not None}
+    return tuple(item for item in found if item.aggressor is not None or item.load_point not in pressed)
 
 
 def _result(word: object) -> str:
@@ -228,9 +256,7 @@ def _number(value: object) -> float | None:
 
 
 def _metric(item: Json) -> Metric:
-    return Metric(
-        float(item["median"]), _number(item["low"]), _number(item["high"]), tuple(map(float, item["values"]))
-    )
+    return Metric(float(item["median"]), _number(item["low"]), _number(item["high"]), tuple(map(float, item["values"])))
 
 
 def _cell(item: Json) -> Cell:
@@ -265,7 +291,13 @@ def _gain(item: Json) -> Gain:
         interval(item["utilisation_won_points"]),
         interval(item["batch_work_kept_pct"]),
         interval(item["p99_cost_pct_per_point"]),
+        tuple(map(_objective, item.get("objectives") or ())),
     )
+
+
+def _objective(item: Json) -> Objective:
+    reasons = tuple(map(str, item.get("reasons") or ()))
+    return Objective(str(item["objective"]), float(item["limit"]), _result(item["result"]), reasons)
 
 
 def _guard(item: Json) -> Guard:
@@ -284,20 +316,26 @@ def _guard(item: Json) -> Guard:
 
 
 def _modes(summary: Json, manifest: Json, measured: Sequence[str]) -> tuple[Mode, ...]:
+    """Order the measured modes as the schedule does, the baseline first; its colour is never another mode's."""
     baseline = str(summary["baseline"])
-    definitions = manifest.get("modes") or {}
     planned = [str(name) for name in (manifest.get("schedule") or {}).get("modes", [])]
-    names = list(dict.fromkeys([*planned, *measured]))
-    names = [name for name in names if name in set(measured)]
+    names = [name for name in dict.fromkeys([*planned, *measured]) if name in set(measured)]
     names.sort(key=lambda name: name != baseline)
     shift = 0 if baseline in names else 1
-    return tuple(
-        Mode(name, place + shift, name == baseline, _description(definitions.get(name)))
-        for place, name in enumerate(names)
-    )
-
-
-def _description(definition: object) -> str:
-    if isinstance(definition, Mapping):
-        return str(definition.get("description") or definition.get("title") or "")
-    return ""
+    judged = summary.get("modes") or {}
+    definitions = manifest.get("modes") or {}
+    modes = []
+    for place, name in enumerate(names):
+        facts = judged.get(name) or {}
+        title = facts.get("title") or (definitions.get(name) or {}).get("title") or ""
+        modes.append(
+            Mode(
+                name=name,
+                colour=place + shift,
+                is_baseline=name == baseline,
+                title="" if title == name else str(title),
+                result=_result(facts.get("result", "none")),
+                sentence=str(facts.get("sentence") or ""),
+            )
+        )
+    return tuple(modes)

@@ -1,0 +1,156 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sections that say why the figures may be believed: guards, failed measurements, calibration, published results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import MeasurementRecord
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report import numerals, words
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.digest import condition_of
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import (
+    Child,
+    Html,
+    definitions,
+    details,
+    join,
+    table,
+    tag,
+)
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.matrix_tables import mode_label
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Guard, Json, View
+
+MOST_NAMES = 6
+_REFERENCE_METRICS = (("p90_added_pct", "p90_us"), ("p99_added_pct", "p99_us"))
+
+
+def guards(view: View) -> Html:
+    """Make the list of guards: tripped ones first and open."""
+    if not view.guards:
+        return tag("p", "No measurement was taken, so no guard has data: nothing here counts.", class_="nothing")
+    ordered = sorted(view.guards, key=lambda guard: guard.ok)
+    return tag("ul", [_guard(guard) for guard in ordered], class_="guards")
+
+
+def _guard(guard: Guard) -> Html:
+    state = "pass" if guard.ok else "invalid"
+    figure = numerals.quantity(guard.worst, guard.unit)
+    limit = "" if guard.limit is None else f"limit {numerals.quantity(guard.limit, guard.unit)}"
+    counted = f"tripped in {guard.tripped} of {guard.measurements} measurements"
+    facts: Child = [tag("b", figure, class_="figure"), tag("span", limit), tag("span", counted)]
+    return tag(
+        "li",
+        words.icon(state),
+        tag("h3", guard.title, tag("span", " (held)" if guard.ok else " (tripped)", class_="sr")),
+        tag("p", facts, class_="guard-facts"),
+        tag("p", guard.text),
+        _where(guard.where),
+        class_=state,
+    )
+
+
+def _where(names: Sequence[str]) -> Html | None:
+    if not names:
+        return None
+    shown = ", ".join(names[:MOST_NAMES])
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return tag("p", "In ", tag("span", shown, class_="mono"), more, class_="where-tripped")
+
+
+def failed(records: Sequence[MeasurementRecord]) -> Html:
+    """List the measurements that do not count, each with its reasons."""
+    lost = [record for record in records if not record.kept]
+    if not lost:
+        return tag("p", "None: every measurement counts.")
+    rows = [
+        [
+            tag("span", record.name, class_="mono"),
+            record.mode,
+            str(record.block),
+            words.condition_words(condition_of(record)),
+            str(record.attempt),
+            "; ".join(record.reasons) or "no reason was recorded",
+        ]
+        for record in lost
+    ]
+    head = ["Measurement", "Mode", "Block", "Condition", "Attempt", "Why it does not count"]
+    listed = table(head, rows, caption=f"{len(lost)} of {len(records)} measurements", class_="plain wordy")
+    note = tag("p", "They stay in the run directory under their own names; each was repeated up to the cap.")
+    if len(lost) <= 8:
+        return join(note, listed)
+    return join(note, details(f"Show all {len(lost)}", listed))
+
+
+def calibration(found: Json) -> Html:
+    """Make the calibration section: sentences, then whatever table and figures there are."""
+    pieces: list[Child] = [tag("p", str(text)) for text in found.get("sentences") or ()]
+    listed = found.get("table")
+    if isinstance(listed, Mapping):
+        pieces.append(_free_table(listed.get("columns") or (), listed.get("rows") or ()))
+    rest = {str(key).replace("_", " "): _free(value) for key, value in found.items() if _is_scalar(key, value)}
+    if rest:
+        pieces.append(definitions(rest))
+    return join(pieces)
+
+
+def _is_scalar(key: str, value: object) -> bool:
+    return key not in ("sentences", "table") and isinstance(value, (str, int, float))
+
+
+def _free_table(columns: Sequence[object], rows: Sequence[Sequence[object]]) -> Html:
+    return table([str(name) for name in columns], [[_free(value) for value in row] for row in rows], caption="Figures")
+
+
+def _free(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return numerals.plain(value)
+    return numerals.NONE if value is None else str(value)
+
+
+def reference(view: View) -> Html | None:
+    """Make the table of published results beside those of this run."""
+    if not view.reference:
+        return None
+    head = ["Mode", "From", "Utilisation", "Added to P90", "Added to P99"]
+    rows = []
+    for item in view.reference:
+        rows.append(_published_row(view, item))
+        own = _own_row(view, str(item["mode"]))
+        if own:
+            rows.append(own)
+    sources = ", ".join(dict.fromkeys(str(item["source"]) for item in view.reference))
+    note = (
+        f"Published rows come from {sources}: other hardware, other load, other software versions. "
+        "They show the order of magnitude to expect; the two kinds of rows are not a contest."
+    )
+    return join(tag("p", note), table(head, rows, caption="Published and measured here", class_="plain reference"))
+
+
+def _published_row(view: View, item: Json) -> list[Child]:
+    mode = next((mode for mode in view.modes if mode.name == item["mode"]), None)
+    label: Child = mode_label(mode) if mode else str(item["mode"])
+    return [
+        label,
+        tag("span", "published, other hardware", class_="tagged"),
+        numerals.percent(item.get("utilisation_pct")),
+        *[numerals.change(item.get(key)) for key, _ in _REFERENCE_METRICS],
+    ]
+
+
+def _own_row(view: View, name: str) -> list[Child] | None:
+    mode = next((mode for mode in view.modes if mode.name == name), None)
+    cells = [cell for condition in view.conditions if (cell := view.cell(name, condition)) and cell.kept]
+    if mode is None or not cells:
+        return None
+    cell = cells[0]
+    changes = []
+    for _, metric in _REFERENCE_METRICS:
+        effect = view.effect(name, cell.condition, metric)
+        change = effect.change_pct if effect else None
+        changes.append(numerals.NONE if change is None else f"{numerals.change(change.value)}")
+    where = f"this run, {words.condition_words(cell.condition)}" if view.is_grid else "this run"
+    return [mode_label(mode), where, numerals.percent(cell.median("utilisation_pct")), *changes]

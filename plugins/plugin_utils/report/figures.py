@@ -1,0 +1,168 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Figures with their legends and the tables that say the same in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ansible_collections.colocation.testbed.plugins.module_utils.quantity import parse_cpu_list
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report import digest, numerals, plots, svg, words
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.digest import Digest
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Child, Html, details, table, tag
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.matrix_tables import mode_label, per_condition
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, Mode, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.series import CpuSeries, Floats, cpu_series
+from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory
+
+_TABLE_TAILS = ((0.5, "P50"), (0.25, "P75"), (0.1, "P90"), (0.05, "P95"), (0.01, "P99"), (0.001, "P99.9"))
+_CPU_NAMES = {
+    "service": "latency service",
+    "batch": "batch workload",
+    "other": "other (kernel, samplers, foreign)",
+    "steal": "steal (taken by the hypervisor)",
+    "idle": "idle",
+}
+
+
+def mode_legend(modes: Sequence[Mode]) -> Html:
+    """Explain the lines of a figure: colour and dash of each mode."""
+    patterns = ("none", "9 4", "2.5 3", "12 4 2.5 4")
+    keys = []
+    for mode in modes:
+        line = Html(
+            '<svg viewBox="0 0 34 10" class="line" aria-hidden="true"><path d="M1 5H33" '
+            f'style="stroke:var(--mode-{mode.colour % 8});stroke-dasharray:{patterns[mode.colour % 4]}"/></svg>'
+        )
+        keys.append(tag("li", line, mode.name))
+    return tag("ul", keys, class_="legend")
+
+
+def distribution(view: View, found: Sequence[Digest], condition: Condition) -> Html | None:
+    """Make the latency distribution of one condition."""
+    curves, tails = digest.curves(view, found, condition)
+    if not curves:
+        return None
+    name = f"distribution {words.condition_id(view, condition)}"
+    title = "Latency in ms over the percentile of requests, one line a mode, band from least to greatest block"
+    wide, narrow = (plots.latency_distribution(curves, tails, title, f"{name} {n}", n) for n in (False, True))
+    shown = [(tail, label) for tail, label in _TABLE_TAILS if tail >= tails[-1] * 0.999]
+    rows = [[mode_label(curve.mode), *[_at(curve, tails, tail) for tail, _ in shown]] for curve in curves]
+    numbers = table(["Mode", *[f"{label} ms" for _, label in shown]], rows, caption="Median block (least to greatest)")
+    return per_condition(
+        view,
+        condition,
+        tag("figure", mode_legend([curve.mode for curve in curves]), wide, narrow),
+        details("The same in numbers", numbers),
+    )
+
+
+def _at(curve: plots.Curve, tails: Floats, tail: float) -> str:
+    place = int(np.argmin(np.abs(np.log(tails / tail))))
+    middle, least, most = (float(values[place]) for values in (curve.middle_ms, curve.least_ms, curve.most_ms))
+    return f"{numerals.plain(middle)} ({numerals.millis_span(least * 1000, most * 1000)})"
+
+
+def pairing(view: View, found: Sequence[Digest], condition: Condition) -> Html | None:
+    """Make the block-by-block figures of one condition."""
+    made = []
+    for mode in view.candidates:
+        panels = digest.pairs(view, found, mode.name, condition)
+        if panels:
+            made.append(_pairs_card(view, condition, mode, panels))
+    return per_condition(view, condition, tag("div", made, class_="cards pairs")) if made else None
+
+
+def _pairs_card(view: View, condition: Condition, mode: Mode, panels: Sequence[plots.Pairs]) -> Html:
+    title = f"{mode.name}: change of P90 and P99 against the baseline of the same block, in per cent"
+    drawing = plots.paired_changes(panels, mode, title, f"pairs {mode.name} {words.condition_id(view, condition)}")
+    blocks = sorted({block for panel in panels for block in panel.blocks})
+    values = [dict(zip(panel.blocks, panel.change_pct, strict=True)) for panel in panels]
+    rows = [[str(block), *[numerals.change(value.get(block)) for value in values]] for block in blocks]
+    numbers = table(["Block", *[panel.label for panel in panels]], rows, caption="Change against the block's baseline")
+    return tag(
+        "figure",
+        tag("figcaption", mode_label(mode)),
+        drawing,
+        details("The same in numbers", numbers),
+        class_="card",
+    )
+
+
+def cpu_legend() -> Html:
+    """Explain the classes of CPU time."""
+    keys = [
+        tag("li", tag("span", class_=f"key cpu-{name}"), text, class_=f"cpu-{name}-item")
+        for name, text in _CPU_NAMES.items()
+    ]
+    return tag("ul", keys, class_="legend")
+
+
+def cpu_time(view: View, run: RunDirectory, found: Sequence[Digest], condition: Condition) -> Html | None:
+    """Make the CPU time cards of one condition, one a mode."""
+    host, cpus, ahead_s = tested_host(view)
+    made: dict[Mode, list[tuple[Digest, str, CpuSeries]]] = {}
+    for mode in view.modes:
+        for item, why in digest.cards(view, found, mode.name, condition):
+            samples = run.samples(item.record).get(host, ())
+            series = cpu_series(samples, cpus, item.start_s + ahead_s, item.end_s + ahead_s)
+            if len(series.time_s):
+                made.setdefault(mode, []).append((item, why, series))
+    if not made:
+        return None
+    typical = {mode.name: charts[0][2] for mode, charts in made.items()}
+    top = plots.wait_ceiling_ms(typical)
+    cards = [_cpu_card(mode, charts, top) for mode, charts in made.items()]
+    return per_condition(view, condition, tag("div", cards, class_="cards"))
+
+
+def _cpu_card(mode: Mode, charts: Sequence[tuple[Digest, str, CpuSeries]], top: float) -> Html:
+    options, drawn = [], []
+    for place, (item, why, series) in enumerate(charts):
+        options.append(tag("option", _chart_label(item, why), value=str(place)))
+        drawn.append(tag("div", _cpu_chart(item, series, top), data_chart=str(place), class_="chart"))
+    chooser: Child = tag("p", _chart_label(*charts[0][:2]), class_="sub")
+    if len(charts) > 1:
+        label = f"Measurement of {mode.name} to show"
+        chooser = tag("select", options, aria_label=label, class_="chart-chooser")
+    return tag("figure", tag("figcaption", mode_label(mode), chooser), drawn, class_="card cpu")
+
+
+def _chart_label(item: Digest, why: str) -> str:
+    text = f"block {item.record.block}, P99 {numerals.millis(item.tail_us['p99_us'])}"
+    return f"{text} · {why}" if why else text
+
+
+def _cpu_chart(item: Digest, series: CpuSeries, top: float) -> Html:
+    title = f"{item.record.name}: CPU time by class in per cent, and run-queue wait of the service in ms each second"
+    ceiling = max(top, float(series.wait_ms_per_s.max()) * 1.08)
+    limits = (0.0, max(item.end_s - item.start_s, 1.0))
+    drawing = plots.cpu_classes(series, limits, ceiling, title, f"cpu {item.record.name}")
+    head = ["Second", *svg.CPU_CLASSES, "wait ms/s"]
+    columns = [series.share_pct[name] for name in svg.CPU_CLASSES]
+    rows = [
+        [numerals.plain(second, 1), *[numerals.plain(float(column[i]), 1) for column in columns], _wait(series, i)]
+        for i, second in enumerate(series.time_s.tolist())
+    ]
+    numbers = table(head, rows, caption=f"{item.record.name}: CPU time in %", class_="plain tight")
+    return Html(drawing + details("The same in numbers", numbers))
+
+
+def _wait(series: CpuSeries, place: int) -> str:
+    return numerals.plain(float(series.wait_ms_per_s[place]), 1)
+
+
+def tested_host(view: View) -> tuple[str, tuple[int, ...], float]:
+    """Find the tested node, its measured CPUs, and by how many seconds its clock is ahead of the load node's.
+
+    No CPUs means all that were sampled.
+    """
+    offsets = {str(facts.get("role")): float(facts.get("clock_offset_s") or 0.0) for facts in view.hosts.values()}
+    for name, facts in view.hosts.items():
+        if facts.get("role") == "tested":
+            cpus = facts.get("measured_cpus")
+            return str(name), parse_cpu_list(cpus) if cpus else (), offsets["tested"] - offsets.get("load", 0.0)
+    return "", (), 0.0

@@ -1,0 +1,227 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Assemble the self-contained page: a pure function of the run directory and its summary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import MeasurementRecord
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report import (
+    digest,
+    evidence,
+    figures,
+    hero,
+    matrix_tables,
+    model,
+    setup_facts,
+    words,
+)
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.digest import Digest
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Child, Html, join, tag
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, Json, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory
+
+TEMPLATES = Path(__file__).resolve().parents[3] / "files" / "report"
+_PLACE = re.compile(r"\{\{ (\w+) \}\}")
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: id, name in the navigation, heading, introduction, content."""
+
+    id: str
+    short: str
+    title: str
+    lead: str
+    content: Child
+
+
+def render(run: RunDirectory, summary: Json) -> str:
+    """Make the page of a run.
+
+    Raises ReportError when the summary does not follow its schema or a template is missing, and
+    RunDirectoryError when a file of the run cannot be read.
+    """
+    return _page(model.build(summary, run.manifest), run)
+
+
+def _page(view: View, run: RunDirectory) -> str:
+    sections = [part for part in _sections(view, run) if part.content]
+    parts = {
+        "title": join(f"{words.RESULT_TITLES[view.result]}: run {view.run_id}"),
+        "result": join(view.result),
+        "state": join("invalid" if view.result == "invalid" else "valid"),
+        "run": join(view.run_id),
+        "navigation": join([tag("a", part.short, href=f"#{part.id}") for part in sections]),
+        "chooser": _chooser(view) or Html(""),
+        "verdict": hero.verdict(view),
+        "tiles": hero.tiles(view) or Html(""),
+        "sections": join([_section(part) for part in sections]),
+        "footer": _footer(view),
+        "style": Html(_template("style.css")),
+        "script": Html(_template("script.js")),
+    }
+    return _PLACE.sub(lambda match: parts[match.group(1)], _template("template.html"))
+
+
+def _template(name: str) -> str:
+    path = TEMPLATES / name
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise model.ReportError(
+            f"{path}: the report's template cannot be read ({error.strerror}); install the collection again"
+        ) from error
+
+
+def _section(part: Section) -> Html:
+    lead = tag("p", part.lead, class_="lead") if part.lead else None
+    return tag("section", tag("h2", part.title), lead, part.content, id=part.id)
+
+
+def _chooser(view: View) -> Html | None:
+    if not view.is_grid:
+        return None
+    chosen = hero.headline_condition(view)
+    options = [
+        tag(
+            "option",
+            words.condition_short(condition),
+            value=words.condition_id(view, condition),
+            selected=condition == chosen,
+        )
+        for condition in view.conditions
+    ]
+    return tag("label", tag("span", "Condition"), tag("select", options, id="condition-chooser"), class_="chooser")
+
+
+def _footer(view: View) -> Html:
+    version = (view.manifest.get("versions") or {}).get("collection")
+    made = f"colocation.testbed {version}" if version else "colocation.testbed"
+    return join(f"{made} · run {view.run_id} · {view.created}")
+
+
+def _each(view: View, make: Callable[[Condition], Html | None]) -> Html:
+    return join([make(condition) for condition in view.conditions])
+
+
+def _sections(view: View, run: RunDirectory) -> list[Section]:
+    found = run.measurements()
+    return [
+        *_result_sections(view, run, digest.digests(run)),
+        *_evidence_sections(view, found),
+        *_setup_sections(view, run, found),
+    ]
+
+
+def _result_sections(view: View, run: RunDirectory, shrunk: Sequence[Digest]) -> list[Section]:
+    cpu = _each(view, lambda condition: figures.cpu_time(view, run, shrunk, condition))
+    return [
+        Section(
+            "modes",
+            "Modes",
+            "What each mode costs and wins",
+            "Latency of the service as its clients saw it; how much of the tested node was in use; how much "
+            "batch work was done meanwhile.",
+            join(matrix_tables.mode_sentences(view), _each(view, lambda condition: _modes(view, condition))),
+        ),
+        Section(
+            "heat",
+            "Heat map",
+            "Tail latency under every condition",
+            "Where along load and kind of pressure a policy stops protecting the service.",
+            _heat(view),
+        ),
+        Section(
+            "latency",
+            "Latency",
+            "Latency distribution",
+            "Nine of ten requests lie left of 90, all but one in a hundred left of 99. Lines are the median block, "
+            "bands reach from the least to the greatest block. The further right a line stays low, the better.",
+            _each(view, lambda condition: figures.distribution(view, shrunk, condition)),
+        ),
+        Section(
+            "blocks",
+            "Blocks",
+            "How sure: block by block",
+            "Each block measures every mode under the same arrivals, so each dot compares with the baseline of its own "
+            "block. The line is the estimate over all blocks, the band its 95 % interval, the dashed line the "
+            "objective. “Smallest detectable” is the effect that so many blocks of such noise can show at "
+            "all; below it, no difference found is not the same as no difference.",
+            _each(view, lambda condition: _blocks(view, shrunk, condition)),
+        ),
+        Section(
+            "cpu",
+            "CPU",
+            "Where the CPU time went",
+            "Share of the measured CPUs in each second of one window, and below it how long the service's tasks "
+            "waited for a CPU although they could have run. Waiting is what the service's clients feel.",
+            join(figures.cpu_legend(), cpu) if cpu else None,
+        ),
+    ]
+
+
+def _modes(view: View, condition: Condition) -> Html:
+    return matrix_tables.per_condition(view, condition, matrix_tables.modes_table(view, condition))
+
+
+def _heat(view: View) -> Html | None:
+    if not view.is_grid or not view.candidates:
+        return None
+    return join(
+        matrix_tables.heat_legend(), matrix_tables.heat_map(view, "p99_us"), matrix_tables.heat_map(view, "p90_us")
+    )
+
+
+def _blocks(view: View, shrunk: Sequence[Digest], condition: Condition) -> Html | None:
+    if not view.candidates:
+        return None
+    drawn = figures.pairing(view, shrunk, condition)
+    listed = matrix_tables.effects_table(view, condition)
+    if drawn is None:
+        return matrix_tables.per_condition(view, condition, listed)
+    return join(drawn, tag("div", listed, data_condition=words.condition_id(view, condition)))
+
+
+def _evidence_sections(view: View, found: Sequence[MeasurementRecord]) -> list[Section]:
+    calibration = view.summary.get("calibration")
+    return [
+        Section(
+            "guards",
+            "Guards",
+            "May the figures be believed?",
+            "Each guard protects from one way in which such experiments deceive. A guard without data counts as "
+            "tripped. The figure is the worst of the measurements that count.",
+            evidence.guards(view),
+        ),
+        Section("failed", "Failed", "Measurements that do not count", "", evidence.failed(found)),
+        Section(
+            "calibration",
+            "Calibration",
+            "Can the judge be trusted on this machine?",
+            "",
+            evidence.calibration(calibration) if calibration else None,
+        ),
+        Section("published", "Published", "Beside the published results", "", evidence.reference(view)),
+    ]
+
+
+def _setup_sections(view: View, run: RunDirectory, found: Sequence[MeasurementRecord]) -> list[Section]:
+    return [
+        Section(
+            "policies",
+            "Policies",
+            "Modes and policies as applied",
+            "The values were read back from the kernel inside a window, not copied from the settings.",
+            setup_facts.modes(view, run, found),
+        ),
+        Section("hosts", "Hosts", "Hosts", "", setup_facts.hosts(view)),
+        Section("load", "Load", "Load, workloads, limits", "", setup_facts.parameters(view)),
+        Section("versions", "Versions", "Versions", "", setup_facts.versions(view)),
+        Section("repeat", "Repeat", "How to repeat this run", "", setup_facts.repeat(view)),
+    ]
