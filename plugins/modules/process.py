@@ -246,7 +246,6 @@ ERRORS = (
     processes.ProcessError,
     procfs.ProcError,
     ready.ReadyError,
-    recorded.ProcessError,
     spec.SpecError,
 )
 
