@@ -10,7 +10,7 @@ TEST_STAMP := $(VENV)/.requirements-test.txt.stamp
 PLAYBOOKS := preflight provision calibrate compare report reset
 BENCHMARKS := matrix
 # Debian packages that only tests need; what a testbed needs is installed by its roles.
-TEST_PACKAGES := git make gcc libc6-dev iproute2 util-linux procps chromium chromium-driver
+TEST_PACKAGES := git make gcc libc6-dev iproute2 util-linux procps chromium chromium-driver shellcheck
 ARGS ?=
 
 # Ansible refuses to start in a locale that isn't UTF-8, which is what a bare machine has.
