@@ -92,6 +92,12 @@ hosts:
   type: list
   elements: dict
   sample: [{name: tested, namespace: colocation-tested, interface: ct0, address: 198.18.0.1/24}]
+groups:
+  description: The control group of each host with its CPUs, in the form of M(colocation.testbed.cgroup).
+  returned: when O(state=present)
+  type: list
+  elements: dict
+  sample: [{name: tested, cpuset_cpus: "0"}]
 changes:
   description: What was changed, or would be, in words.
   returned: always
@@ -208,8 +214,18 @@ def present(module: AnsibleModule, book: journal.Journal) -> dict[str, Any]:
         namespace = module.params["namespace_prefix"] + host["name"]
         interface, address = addresses[namespace]
         hosts.append({"name": host["name"], "namespace": namespace, "interface": interface, "address": address})
-    before, after = plan.describe_state(state, own), plan.describe(wanted)
-    return {"changed": bool(steps), "changes": [step.text for step in steps], "hosts": hosts, **_diff(before, after)}
+    return {
+        "changed": bool(steps),
+        "changes": [step.text for step in steps],
+        "hosts": hosts,
+        "groups": cpu_groups(module.params["hosts"]),
+        **_diff(plan.describe_state(state, own), plan.describe(wanted)),
+    }
+
+
+def cpu_groups(hosts: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Return the control group of each host; without CPUs of its own a host may use all."""
+    return [{"name": host["name"], **({"cpuset_cpus": host["cpus"]} if host["cpus"] else {})} for host in hosts]
 
 
 def absent(module: AnsibleModule, book: journal.Journal) -> dict[str, Any]:

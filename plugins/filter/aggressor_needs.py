@@ -1,0 +1,88 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: aggressor_needs
+short_description: Say what must be on the hosts before aggressors can run
+version_added: 0.1.0
+description:
+  - Reads the definitions of aggressors and returns the packages that they need, and whether they need the clip.
+positional: _input, definitions
+options:
+  _input:
+    description: Names of the aggressors.
+    type: list
+    elements: str
+    required: true
+  definitions:
+    description: Definitions by name beside the built-in ones, in the form of the files in C(files/aggressors).
+    type: dict
+    required: true
+author:
+  - colocation.testbed contributors (@colocation-testbed)
+"""
+
+EXAMPLES = r"""
+- name: Show what the network aggressor needs
+  ansible.builtin.debug:
+    msg: "{{ ['iperf3'] | colocation.testbed.aggressor_needs({}) }}"
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - C(packages) of the tested node, C(peer_packages) of the load node, and C(clip), whether a program reads the clip.
+  type: dict
+  sample: {packages: [iperf3], peer_packages: [iperf3], clip: false}
+"""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from ansible.errors import AnsibleFilterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+_BUILT_IN = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "files/aggressors"
+)
+
+
+def aggressor_needs(names: Iterable[str], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the needs of all these aggressors together. Raises AnsibleFilterError for an unknown name."""
+    chosen = [_definition(name, definitions) for name in names]
+    peers = [definition["peer"] for definition in chosen if definition.get("peer")]
+    return {
+        "packages": sorted({package for definition in chosen for package in definition["packages"]}),
+        "peer_packages": sorted({package for peer in peers for package in peer.get("packages", [])}),
+        "clip": any("{clip}" in word for definition in chosen for word in definition["argv"]),
+    }
+
+
+def _definition(name: str, definitions: Mapping[str, Any]) -> Mapping[str, Any]:
+    if name in definitions:
+        found: Mapping[str, Any] = definitions[name]
+        return found
+    path = os.path.join(_BUILT_IN, f"{name}.yml")
+    known = sorted(entry[:-4] for entry in os.listdir(_BUILT_IN) if entry.endswith(".yml"))
+    if name not in known:
+        raise AnsibleFilterError(
+            f"aggressor {name!r} is unknown: set matrix_aggressors to names among {', '.join([*known, *definitions])}, "
+            "or define it in matrix_aggressor_definitions"
+        )
+    with open(path, encoding="utf-8") as handle:
+        loaded: Mapping[str, Any] = yaml.safe_load(handle)
+    return loaded
+
+
+class FilterModule:
+    """The filter of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filter by name."""
+        return {"aggressor_needs": aggressor_needs}
