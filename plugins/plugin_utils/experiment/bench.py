@@ -184,7 +184,7 @@ class Bench:
 
 
 def _content(results: Mapping[str, Any], path: str) -> bytes:
-    entry = results["results"].get(path)
+    entry = results["contents"].get(path)
     return b"" if entry is None else zlib.decompress(base64.b64decode(entry["content_b64_zlib"]))
 
 

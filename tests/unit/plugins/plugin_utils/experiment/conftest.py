@@ -59,7 +59,7 @@ class FakeHost:
             return {"policy_files": {"batch/cpu.idle": "/sys/x"}, "policy_values": {"batch/cpu.idle": "1"}}
         contents = {path: self.files.get(path) for path in args["results"]}
         return {
-            "results": {
+            "contents": {
                 path: content and {"content_b64_zlib": base64.b64encode(zlib.compress(content)).decode()}
                 for path, content in contents.items()
             }
