@@ -223,18 +223,14 @@ contents:
   type: dict
 """
 
-import base64
-import os
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, journal
-from ansible_collections.colocation.testbed.plugins.module_utils import recorded_process as recorded
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cpu_list, processes, procfs
-from ansible_collections.colocation.testbed.plugins.module_utils.node import control, entries, ready, spec
+from ansible_collections.colocation.testbed.plugins.module_utils.node import control, entries, handler, ready, spec
 
 ERRORS = (
     commands.CommandError,
@@ -250,158 +246,43 @@ ERRORS = (
 )
 
 
-def argument_spec() -> dict[str, Any]:
-    """Return the module's options."""
-    condition = {
-        "tcp_port": {"type": "int"},
-        "address": {"type": "str", "default": "127.0.0.1"},
-        "http_url": {"type": "str"},
-        "file": {"type": "path"},
-    }
-    entry = {
-        "name": {"type": "str", "required": True},
-        "state": {
-            "type": "str",
-            "choices": ["started", "restarted", "stopped", "absent", "ended"],
-            "default": "started",
-        },
-        "argv": {"type": "list", "elements": "str"},
-        "tool": {"type": "str", "choices": ["sample", "hold-pm-qos", "load"]},
-        "spec": {"type": "dict"},
-        "env": {"type": "dict", "default": {}},
-        "directory": {"type": "path", "default": "/"},
-        "group": {"type": "str"},
-        "cpus": {"type": "str"},
-        "config_files": {"type": "list", "elements": "path", "default": []},
-        "ready": {"type": "dict", "options": condition},
-        "ready_timeout_s": {"type": "float", "default": 20.0},
-        "port_setting": {"type": "str"},
-        "stop_signal": {"type": "str", "default": "TERM"},
-        "stop_timeout_s": {"type": "float", "default": 10.0},
-        "max_duration_s": {"type": "float"},
-        "wait": {"type": "bool", "default": False},
-        "timeout_s": {"type": "float", "default": 3600.0},
-    }
-    return {
-        "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
-        "cgroup_root": {"type": "str", "default": "colocation-testbed"},
-        "node_python": {"type": "path", "default": "/usr/bin/python3"},
-        "manager": {"type": "str", "choices": ["supervised", "systemd"], "default": "supervised"},
-        "housekeeping_cpus": {"type": "str", "default": ""},
-        "instance": {"type": "str", "default": ""},
-        "processes": {"type": "list", "elements": "dict", "default": [], "options": entry},
-        "results": {"type": "list", "elements": "path", "default": []},
-    }
-
-
-class Handler:
-    """Brings processes into their wanted state, one after the other."""
-
-    def __init__(self, manager: control.Manager, check_mode: bool) -> None:
-        """Take what all processes of this host share."""
-        self.manager = manager
-        self.check_mode = check_mode
-        self.book = journal.Journal(os.path.join(manager.state_dir, "journal.json"))
-
-    def handle(self, entry: entries.Entry) -> dict[str, Any]:
-        """Bring one process into its state, and return what became of it."""
-        before = control.status(entry.paths)
-        changed = self._stop_or_start(entry, before)
-        if entry.wait and not self.check_mode:
-            self._wait(entry)
-        return self.report(entry, changed)
-
-    def _stop_or_start(self, entry: entries.Entry, before: control.Status) -> bool:
-        if entry.spec is None:
-            if entry.state == "ended":
-                return False
-            leaving = before.running or (entry.state == "absent" and before.state != "absent")
-            if leaving and not self.check_mode:
-                control.stop(self.manager, entry.paths, self.book)
-                if entry.state == "absent":
-                    control.remove(entry.paths)
-            return leaving
-        if entry.state == "started" and before.runs_as(entry.spec):
-            return False
-        if not self.check_mode:
-            if before.running:
-                control.stop(self.manager, entry.paths, self.book)
-            self._start(entry, entry.spec)
-        return True
-
-    def _start(self, entry: entries.Entry, wanted: spec.ProcessSpec) -> None:
-        ready.check_port(entry.name, entry.ready, entry.port_setting)
-        control.prepare(self.manager, entry.paths, entry.outputs, entry.tool_spec, self.book)
-        control.start(self.manager, wanted)
-        ended = False
-
-        def settled() -> bool:
-            nonlocal ended
-            if entry.ready.holds():
-                return True
-            ended = not control.status(entry.paths).running
-            return ended
-
-        in_time = recorded.wait(settled, entry.ready_timeout_s)
-        if in_time and not ended:
-            return
-        if not ended:
-            control.stop(self.manager, entry.paths, self.book)
-        how = "ended" if ended else f"took longer than {entry.ready_timeout_s:g} s and was stopped"
-        raise control.ControlError(
-            f"process {entry.name}: {how} before it was ready ({entry.ready.describe()}); "
-            f"its log {entry.paths.log} ends with: {_last_line(entry.paths)}"
-        )
-
-    def _wait(self, entry: entries.Entry) -> None:
-        if control.status(entry.paths).state == "absent":
-            raise control.ControlError(f"process {entry.name}: was never started here; start it before waiting for it")
-        if control.wait_ended(entry.paths, entry.timeout_s):
-            self.book.forget("process", entry.paths.pid)
-            return
-        control.stop(self.manager, entry.paths, self.book)
-        raise control.ControlError(
-            f"process {entry.name}: still ran after {entry.timeout_s:g} s and was stopped; "
-            f"its log {entry.paths.log} ends with: {_last_line(entry.paths)}"
-        )
-
-    def report(self, entry: entries.Entry, changed: bool) -> dict[str, Any]:
-        """Return what is known of a process now."""
-        now = control.status(entry.paths)
-        return {
-            "name": entry.name,
-            "state": "running" if now.running else now.state,
-            "pid": now.pid,
-            "changed": changed,
-            "exit": None if now.running else control.read_exit(entry.paths),
-            "log_tail": "" if now.running else control.log_tail(entry.paths),
-        }
-
-
-def _last_line(paths: spec.Paths) -> str:
-    lines = [line.strip() for line in control.log_tail(paths).splitlines() if line.strip()]
-    return lines[-1] if lines else "nothing"
-
-
-def fetch(paths: list[str]) -> dict[str, Any]:
-    """Return the content of files, compressed, with null for those that do not exist."""
-    result: dict[str, Any] = {}
-    for path in paths:
-        if not os.path.exists(path):
-            result[path] = None
-            continue
-        content = zlib.compress(files.read_bytes(path), 6)
-        result[path] = {"content_b64_zlib": base64.b64encode(content).decode("ascii")}
-    return result
-
-
-def describe(entry: entries.Entry, now: control.Status, wanted: bool) -> str:
-    """Return a process as a diff shows it: its state, and what it is started with."""
-    if not wanted:
-        text = files.read_text_or_none(entry.paths.spec) or ""
-        return f"{entry.name}: {'running' if now.running else now.state}\n{text}"
-    state = "running" if entry.spec is not None else entry.state
-    return f"{entry.name}: {state}\n{entry.spec.to_json() if entry.spec is not None else ''}"
+READY = {
+    "tcp_port": {"type": "int"},
+    "address": {"type": "str", "default": "127.0.0.1"},
+    "http_url": {"type": "str"},
+    "file": {"type": "path"},
+}
+STATES = ["started", "restarted", "stopped", "absent", "ended"]
+ENTRY = {
+    "name": {"type": "str", "required": True},
+    "state": {"type": "str", "choices": STATES, "default": "started"},
+    "argv": {"type": "list", "elements": "str"},
+    "tool": {"type": "str", "choices": ["sample", "hold-pm-qos", "load"]},
+    "spec": {"type": "dict"},
+    "env": {"type": "dict", "default": {}},
+    "directory": {"type": "path", "default": "/"},
+    "group": {"type": "str"},
+    "cpus": {"type": "str"},
+    "config_files": {"type": "list", "elements": "path", "default": []},
+    "ready": {"type": "dict", "options": READY},
+    "ready_timeout_s": {"type": "float", "default": 20.0},
+    "port_setting": {"type": "str"},
+    "stop_signal": {"type": "str", "default": "TERM"},
+    "stop_timeout_s": {"type": "float", "default": 10.0},
+    "max_duration_s": {"type": "float"},
+    "wait": {"type": "bool", "default": False},
+    "timeout_s": {"type": "float", "default": 3600.0},
+}
+OPTIONS: dict[str, Any] = {
+    "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
+    "cgroup_root": {"type": "str", "default": "colocation-testbed"},
+    "node_python": {"type": "path", "default": "/usr/bin/python3"},
+    "manager": {"type": "str", "choices": ["supervised", "systemd"], "default": "supervised"},
+    "housekeeping_cpus": {"type": "str", "default": ""},
+    "instance": {"type": "str", "default": ""},
+    "processes": {"type": "list", "elements": "dict", "default": [], "options": ENTRY},
+    "results": {"type": "list", "elements": "path", "default": []},
+}
 
 
 def run(module: AnsibleModule, result: dict[str, Any]) -> None:
@@ -411,23 +292,23 @@ def run(module: AnsibleModule, result: dict[str, Any]) -> None:
     host = entries.Host(manager, params["cgroup_root"], params["housekeeping_cpus"], module.check_mode)
     # All are checked before the first one is touched.
     wanted = [entries.build(item, host) for item in params["processes"]]
-    handler = Handler(manager, module.check_mode)
+    handling = handler.Handler(manager, module.check_mode)
     diffs = []
     for entry in wanted:
-        before = describe(entry, control.status(entry.paths), wanted=False)
-        done = handler.handle(entry)
+        before = handler.describe(entry, control.status(entry.paths), wanted=False)
+        done = handling.handle(entry)
         result["processes"].append(done)
         result["changed"] = result["changed"] or done["changed"]
         if done["changed"]:
-            diffs.append({"before": before, "after": describe(entry, control.status(entry.paths), wanted=True)})
-    result["contents"] = fetch(params["results"])
+            diffs.append({"before": before, "after": handler.describe(entry, control.status(entry.paths), wanted=True)})
+    result["contents"] = handler.fetch(params["results"])
     if module._diff:
         result["diff"] = diffs
 
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(argument_spec=argument_spec(), supports_check_mode=True)
+    module = AnsibleModule(argument_spec=OPTIONS, supports_check_mode=True)
     result: dict[str, Any] = {"changed": False, "processes": [], "contents": {}}
     try:
         run(module, result)

@@ -5,15 +5,20 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import io
 import zipfile
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-PACKAGE = "ansible_collections/colocation/testbed/plugins/module_utils"
-# Folders and files of module_utils that the commands of the tool import.
-PARTS = ("kernel", "node", "commands.py", "files.py", "journal.py", "quantity.py")
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PREFIX = "ansible_collections.colocation.testbed."
+# The modules of the tool's commands; what they import, directly or not, is packed with them.
+COMMANDS = ("supervise", "sample", "pm_qos_holder", "load")
 # The earliest time that a zip file can hold: time stamps of the checkout must not change the bytes.
 _TIME = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o100644 << 16
@@ -31,31 +36,48 @@ class Bundle:
     sha256: str
 
 
+def imports(source: bytes) -> Iterator[str]:
+    """Yield the names of this collection's modules that a source may import: `from a import b` may mean a and a.b."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as exc:
+        raise BundleError(f"{path}: cannot be read ({exc.strerror}); install the collection again") from exc
+
+
 def sources(collection_root: Path) -> dict[str, bytes]:
     """Return {name in the archive: content} of all files of the tool. Raises BundleError."""
-    utils = collection_root / "plugins" / "module_utils"
-    entry = collection_root / "files" / "node" / "__main__.py"
-    try:
-        found = {"__main__.py": entry.read_bytes()}
-        for part in PARTS:
-            path = utils / part
-            for item in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-                if item.exists():
-                    found[f"{PACKAGE}/{item.relative_to(utils).as_posix()}"] = item.read_bytes()
-    except OSError as exc:
-        raise BundleError(f"{exc.filename}: cannot be read ({exc.strerror}); install the collection again") from exc
+    found = {"__main__.py": _read(collection_root / "files" / "node" / "__main__.py")}
+    queue = [f"{PREFIX}plugins.module_utils.node.{name}" for name in COMMANDS]
+    while queue:
+        module = queue.pop()
+        name = module.replace(".", "/") + ".py"
+        path = collection_root / (module.removeprefix(PREFIX).replace(".", "/") + ".py")
+        if not module.startswith(PREFIX) or name in found or not path.exists():
+            continue
+        found[name] = _read(path)
+        queue += imports(found[name])
     # Python finds packages in a zip file without __init__.py too, but then asks every other path entry first.
-    folders = {parent.as_posix() for name in found for parent in Path(name).parents} - {"."}
+    folders = {"/".join(name.split("/")[:depth]) for name in found for depth in range(1, name.count("/") + 1)}
     return {**{f"{folder}/__init__.py": b"" for folder in folders}, **found}
 
 
 def build(collection_root: Path) -> Bundle:
     """Return the node tool built from the collection at `collection_root`. Raises BundleError."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in sorted(sources(collection_root).items()):
             info = zipfile.ZipInfo(name, _TIME)
-            info.compress_type = zipfile.ZIP_DEFLATED
+            # Not compressed: what a compressor makes depends on its version, which differs between controllers.
+            info.compress_type = zipfile.ZIP_STORED
             info.create_system = 3
             info.external_attr = _MODE
             archive.writestr(info, content)
