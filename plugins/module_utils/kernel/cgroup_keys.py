@@ -57,6 +57,10 @@ class Key:
         """Return the file that has this value on hierarchies of a version (1 or 2), None when there is none."""
         return self.v1 if version == 1 else self.v2
 
+    def is_neutral(self, value: Value) -> bool:
+        """Tell whether a value is a new group's: a kernel without the file behaves so anyhow."""
+        return any(file is not None and file.parse(file.initial) == value for file in (self.v1, self.v2))
+
     def check(self, value: Value, where: str) -> Value:
         """Return the value as it is compared. Raises CgroupError when it is outside the kernel's range."""
         if self.low is None:

@@ -110,6 +110,8 @@ class Planner:
         directory = cgroup.join_path(hierarchy.mount, self.full(group.name)) if hierarchy else ""
         if hierarchy and file and self.tree.text(directory, file, hierarchy.mount) is not None:
             return Setting(group.name, key, checked, hierarchy, directory, file)
+        if key.is_neutral(checked):
+            return None
         seen = f"has {key.controller} on v{hierarchy.version}" if hierarchy else f"has no {key.controller} controller"
         where = f" without {file.name}" if hierarchy and file else ""
         self.skipped.append(Skipped(group.name, name, f"needs {key.needs}; this host {seen}{where}"))
