@@ -18,10 +18,14 @@ class LimitsError(Exception):
 
 @dataclass(frozen=True)
 class Guard:
-    """One guard. ``repeatable`` and ``noise`` as in GuardResult; ``scope`` is measurement or run."""
+    """One guard: ``title`` says what it asks, ``broken`` what is so when it tripped.
+
+    ``repeatable`` and ``noise`` as in GuardResult; ``scope`` is measurement or run.
+    """
 
     name: str
     title: str
+    broken: str
     limit: float
     unit: str
     why: str
@@ -37,6 +41,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "pm_qos_held",
         "Idle states off (PM QoS held) on every measured CPU",
+        "idle states were not held off (PM QoS) on every measured CPU",
         0.0,
         "% of samples",
         "waking from an idle state costs more than the contention that is looked for, and hides or inverts it",
@@ -46,6 +51,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "load_rate_kept",
         "Load kept its schedule",
+        "the load did not keep its schedule",
         1.0,
         "% of requests",
         "a load that gives way to a slow service makes it look quick",
@@ -55,6 +61,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "lateness",
         "Requests left on time",
+        "requests left late",
         0.5,
         "% of requests",
         "half of what decides P99; a request that leaves late does not count the wait before",
@@ -64,6 +71,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "generator_cpu",
         "Load generator had CPU to spare",
+        "the load generator was short of CPU",
         80.0,
         "% of a CPU per thread",
         "beyond that the generator's own queue is measured",
@@ -73,6 +81,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "no_errors",
         "Every request was answered",
+        "requests failed",
         0.0,
         "errors",
         "errors are quick, and what failed has no latency",
@@ -82,6 +91,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "processes_alive",
         "Service and batch alive, in their groups",
+        "the service or the batch workload was not alive in its group",
         0.0,
         "readings",
         "a dead batch workload disturbs nobody, and one in a wrong group obeys another policy",
@@ -91,6 +101,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "no_foreign_batch",
         "No batch work where the mode has none",
+        "a batch workload ran in a mode that has none",
         0.0,
         "samples",
         "a baseline with a forgotten batch workload is none",
@@ -100,6 +111,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "batch_progress",
         "Batch work advanced",
+        "batch work did not advance as the mode says",
         50.0,
         "% of seconds without progress",
         "half, because progress of slow work comes in steps; a policy that starves it stops it for longer",
@@ -109,6 +121,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "policy_in_effect",
         "Policy in effect during the window",
+        "the policy was not in effect during the window",
         0.0,
         "readings",
         "kubelet, systemd and runtimes rewrite groups behind one's back",
@@ -118,6 +131,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "steal",
         "No steal on measured CPUs",
+        "the hypervisor took a measured CPU",
         0.2,
         "% of a CPU",
         "one accounting tick of 10 ms passes in 8 s, two do not; a stall of 20 ms in 8 s decides P99 in every mode",
@@ -127,6 +141,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "foreign_cpu",
         "Tested CPUs free of foreign work",
+        "foreign work used the tested CPUs",
         5.0,
         "% of tested CPUs",
         "samplers and kernel threads stay below 2 % here; more competes with the service",
@@ -136,6 +151,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "clocks_monotonic",
         "Clocks ran evenly",
+        "a clock was set during the window",
         50.0,
         "ms",
         "slewing moves a clock by at most 0.5 ms a second; more is a step, and windows and samples no longer match",
@@ -145,6 +161,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "samples_complete",
         "Samples complete on every host",
+        "samples are missing",
         10.0,
         "% of seconds missing",
         "what was not sampled cannot be vouched for",
@@ -154,6 +171,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "baseline_spread",
         "Baseline repeats agree (P90)",
+        "the baseline's own repeats disagree",
         10.0,
         "% of their median",
         "repeats that disagree by more leave no room to see 5 %",
@@ -164,6 +182,7 @@ GUARDS: tuple[Guard, ...] = (
     Guard(
         "too_good",
         "No colocated mode beats the baseline",
+        "a colocated mode beats the baseline",
         0.5,
         "% below the baseline",
         "sharing a CPU cannot speed a service up: an interval that ends below this is an artefact, not a success",

@@ -1,0 +1,157 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What all guards found over a run, and what follows: which modes do not count, and what stays open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.colocation.testbed.plugins.module_utils.measure import guards_run, limits, schedule, verdict
+from ansible_collections.colocation.testbed.plugins.plugin_utils.measured import Matrix, Measured, Point
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ansible_collections.colocation.testbed.plugins.module_utils.measure.effects import Effect
+    from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import Cell, GuardResult
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One guard in one measurement."""
+
+    item: Measured
+    result: GuardResult
+
+
+@dataclass(frozen=True)
+class GuardTable:
+    """The guards of a run.
+
+    ``lost`` maps each cell that was never had to the guards that are to blame: those that are not noise and tripped in
+    every attempt, or nothing when noise spoiled at least one.
+    """
+
+    matrix: Matrix
+    run_results: tuple[GuardResult, ...]
+    lost: Mapping[Cell, tuple[GuardResult, ...]]
+
+    @classmethod
+    def of(cls, matrix: Matrix, found: Mapping[Point, Sequence[Effect]]) -> GuardTable:
+        """Judge a run as a whole, and find the cells that were given up."""
+        repeats = {
+            load_point: list(matrix.values(Point(matrix.baseline, load_point), "p90_us").values())
+            for load_point in matrix.config.load_points
+        }
+        results = [guards_run.baseline_spread(repeats, matrix.limits)]
+        colocated = [(point.mode, item) for point, items in found.items() if matrix.batch(point.mode) for item in items]
+        if colocated:
+            results.append(guards_run.too_good(colocated, matrix.limits))
+        progress = schedule.Progress(schedule.plan(matrix.config), matrix.config.repeat_cap)
+        exhausted = progress.exhausted([item.record for item in matrix.measured])
+        return cls(matrix, tuple(results), {cell: _blame(matrix, cell) for cell in exhausted})
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one entry for each guard that applied, in the order of the table of limits."""
+        rows = []
+        for guard in limits.GUARDS:
+            findings = self._findings(guard.name)
+            if findings:
+                rows.append(self._row(guard, findings))
+            rows += [self._run_row(guard, result) for result in self.run_results if result.guard == guard.name]
+        return rows
+
+    def invalid_reasons(self) -> tuple[verdict.Reason, ...]:
+        """Return why the run does not count, one reason for each guard; empty when it does."""
+        open_guards = {result.guard for result in self.run_results if result.figure is None}
+        reasons = []
+        for row in self.rows():
+            if not row["ok"] and row["guard"] not in open_guards:
+                guard = limits.BY_NAME[row["guard"]]
+                extent = f" in {row['tripped']} of {row['measurements']} measurements" if guard.scope != "run" else ""
+                reasons.append(verdict.Reason(f"{guard.broken}{extent}", f"{row['title']}: {row['text']}"))
+        return tuple(reasons)
+
+    def open_reasons(self) -> tuple[str, ...]:
+        """Return what keeps the run from a conclusion without making it invalid: guards that lack repeats."""
+        return tuple(result.text for result in self.run_results if result.figure is None)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a reader should know beside the verdict: which blocks were lost to noise."""
+        noisy = [cell for cell, blame in self.lost.items() if not blame]
+        if not noisy:
+            return ()
+        names = ", ".join(f"{cell.mode} in block {cell.block}" for cell in noisy[:3])
+        more = f" and {len(noisy) - 3} more" if len(noisy) > 3 else ""
+        return (f"{names}{more}: noise spoiled every attempt, so these pairs are left out",)
+
+    def invalid_at(self, point: Point) -> tuple[str, ...]:
+        """Return why a cell's comparison with its baseline does not count."""
+        concerned = (point, self.matrix.baseline_of(point))
+        reasons = []
+        for item in self.matrix.measured:
+            if item.record.kept and item.point in concerned:
+                reasons += [f"{result.guard} in {item.record.name}" for result in item.validity if not result.ok]
+        for cell, blame in self.lost.items():
+            if Point(cell.mode, cell.load_point, cell.aggressor) in concerned:
+                reasons += [f"{result.guard} in every attempt of block {cell.block}" for result in blame]
+        return tuple(reasons)
+
+    def _findings(self, name: str) -> list[Finding]:
+        return [
+            Finding(item, result) for item in self.matrix.measured for result in item.validity if result.guard == name
+        ]
+
+    def _row(self, guard: limits.Guard, findings: Sequence[Finding]) -> dict[str, Any]:
+        tripped = [finding for finding in findings if not finding.result.ok]
+        counted = [finding for finding in findings if finding.item.record.kept]
+        bad = [finding for finding in counted if not finding.result.ok]
+        blamed = [cell for cell, blame in self.lost.items() if any(result.guard == guard.name for result in blame)]
+        figures = [finding.result.figure for finding in counted or findings]
+        return {
+            "guard": guard.name,
+            "title": guard.title,
+            "limit": findings[0].result.limit,
+            "unit": guard.unit,
+            "worst": None if None in figures else max(figure for figure in figures if figure is not None),
+            "measurements": len(findings),
+            "tripped": len(tripped),
+            "where": [finding.item.record.name for finding in tripped],
+            "ok": not bad and not blamed,
+            "text": _text(len(findings), tripped, bad, len(blamed)),
+        }
+
+    def _run_row(self, guard: limits.Guard, result: GuardResult) -> dict[str, Any]:
+        return {
+            "guard": guard.name,
+            "title": guard.title,
+            "limit": result.limit,
+            "unit": guard.unit,
+            "worst": result.figure,
+            "measurements": sum(item.record.kept for item in self.matrix.measured),
+            "tripped": int(not result.ok),
+            "where": [],
+            "ok": result.ok,
+            "text": result.text,
+        }
+
+
+def _text(total: int, tripped: Sequence[Finding], bad: Sequence[Finding], blamed: int) -> str:
+    if not tripped:
+        return f"held in all {total} measurements"
+    shown = (bad or tripped)[0]
+    first = f"first in {shown.item.record.name}: {shown.result.text}"
+    if bad:
+        return f"tripped in {len(bad)} of {total} measurements that count; {first}"
+    if blamed:
+        return f"tripped in every attempt at {blamed} cells; {first}"
+    return f"tripped in {len(tripped)} of {total} measurements, which do not count and were measured again; {first}"
+
+
+def _blame(matrix: Matrix, cell: Cell) -> tuple[GuardResult, ...]:
+    """Return what spoiled a lost cell for good; nothing when one attempt at least was spoiled by noise alone."""
+    attempts = [item for item in matrix.measured if item.record.key == cell.key]
+    causes = [[result for result in item.validity if not result.ok and not result.noise] for item in attempts]
+    return tuple(causes[0]) if causes and all(causes) else ()
