@@ -45,7 +45,8 @@ def _guard(guard: Guard) -> Html:
         words.icon(state),
         tag("h3", guard.title, tag("span", " (held)" if guard.ok else " (tripped)", class_="sr")),
         tag("p", facts, class_="guard-facts"),
-        tag("p", guard.text),
+        tag("p", words.guard_reason(guard.name)),
+        tag("p", guard.text, class_="found"),
         _where(guard.where),
         class_=state,
     )

@@ -152,14 +152,14 @@ def _gain_rows(view: View, mode: Mode, condition: Condition) -> list[list[Child]
     gain = view.gain(mode.name, condition)
     rows: list[list[Child]] = []
     for objective in gain.objectives if gain else ():
-        found = getattr(gain, objective.name, None)
+        found = getattr(gain, objective.name.removesuffix("_min"), None)
         value = _nothing("no data")
         if isinstance(found, Interval):
             value = _stack(numerals.percent(found.value), numerals.plain_span(found.low, found.high, 1))
         limit = f"≥{numerals.NBSP}{numerals.quantity(objective.limit, '%')}"
         reasons = tag("span", "; ".join(objective.reasons), class_="interval") if objective.reasons else None
         result = join(words.result_chip(objective.result), reasons)
-        name = words.metric_name(objective.name)
+        name = words.metric_name(objective.name.removesuffix("_min"))
         rows.append([name, value, _nothing(), _nothing(), limit, result])
     return rows
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ansible_collections.colocation.testbed.plugins.module_utils.measure import limits
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import numerals
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Html, tag
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, View
@@ -49,6 +50,12 @@ def result_chip(result: str, text: str | None = None) -> Html:
 def metric_name(metric: str) -> str:
     """Name of a metric as people say it: P99 for p99_us."""
     return PERCENTILES.get(metric) or metric.removesuffix("_us").removesuffix("_pct").replace("_", " ")
+
+
+def guard_reason(name: str) -> str:
+    """Say what a guard protects from; a guard of a later version has only its own text."""
+    guard = limits.BY_NAME.get(name)
+    return f"{guard.why[0].upper()}{guard.why[1:]}." if guard else ""
 
 
 def condition_words(condition: Condition) -> str:

@@ -1,0 +1,77 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Write the summary as one long table: a line for each cell and metric, for spreadsheets and scripts."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Cell, Interval, View
+
+COLUMNS = (
+    "run_id", "mode", "load_point", "aggressor", "metric", "median", "low", "high", "blocks_kept", "blocks_measured",
+    "change_pct", "change_low_pct", "change_high_pct", "unfiltered_change_pct", "detectable_pct", "objective_pct",
+    "result",
+)  # fmt: skip
+
+
+def render(view: View) -> str:
+    """Write the table; names of metrics carry their unit, an empty field is no data."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for cell in view.cells.values():
+        writer.writerows(_rows(view, cell))
+    return buffer.getvalue()
+
+
+def _rows(view: View, cell: Cell) -> Iterator[list[str]]:
+    judged = [metric for mode, where, metric in view.effects if (mode, where) == (cell.mode, cell.condition)]
+    gain = view.gain(cell.mode, cell.condition)
+    for metric in dict.fromkeys([*cell.metrics, *judged]):
+        found = cell.metrics.get(metric)
+        values = (found.median, found.low, found.high) if found else (None, None, None)
+        yield [*_key(view, cell, metric), *map(_number, values), *_counts(cell), *_effect(view, cell, metric)]
+    for name in ("utilisation_won_points", "batch_work_kept_pct", "p99_cost_pct_per_point"):
+        won = getattr(gain, name, None)
+        if isinstance(won, Interval):
+            values = (won.value, won.low, won.high)
+            yield [*_key(view, cell, name), *map(_number, values), *_counts(cell), *[""] * 7]
+
+
+def _key(view: View, cell: Cell, metric: str) -> list[str]:
+    where = cell.condition
+    names = [view.run_id, cell.mode, _number(where.load_point), where.aggressor or "", metric]
+    return [_harmless(name) for name in names]
+
+
+def _counts(cell: Cell) -> list[str]:
+    return [str(cell.kept), str(cell.measured)]
+
+
+def _effect(view: View, cell: Cell, metric: str) -> list[str]:
+    effect = view.effect(cell.mode, cell.condition, metric)
+    if effect is None:
+        return [""] * 7
+    change, unfiltered = effect.change_pct, effect.unfiltered
+    numbers = (
+        change.value if change else None,
+        change.low if change else None,
+        change.high if change else None,
+        unfiltered.value if unfiltered else None,
+        effect.detectable_pct,
+        effect.objective_pct,
+    )
+    return [*map(_number, numbers), effect.result]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"
+
+
+def _harmless(text: str) -> str:
+    """Quote what a spreadsheet would run as a formula: mode names come from users."""
+    return "'" + text if text[:1] in ("=", "+", "-", "@") else text
