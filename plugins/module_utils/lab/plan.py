@@ -171,13 +171,13 @@ class _Planner:
         if not found.up:
             self.add(end, "link", "set", end.name, "up", text=f"bring {end.target} up")
 
-    def address(self, end: Endpoint, wanted: str) -> None:
+    def address(self, end: Endpoint, wanted: str | None) -> None:
         found = self.interface(end)
         present = found.addresses if found is not None else ()
         for address in present:
             if address != wanted:
                 self.add(end, "addr", "del", address, "dev", end.name, text=f"remove {address} from {end.target}")
-        if wanted not in present:
+        if wanted is not None and wanted not in present:
             self.add(end, "addr", "add", wanted, "dev", end.name, text=f"give {end.target} the address {wanted}")
 
 
@@ -197,7 +197,9 @@ def to_topology(topology: Topology, state: State, own: AbstractSet[tuple[str, st
     ends = [end for cable in topology.cables for end in (cable.near, cable.far)]
     if topology.bridge is not None:
         planner.bridge(topology.bridge, tuple(cable.far for cable in topology.cables), topology.mtu_bytes)
-    for end, wanted in topology.addresses:
+    # A lone host has its address on the loopback, from where it goes when a second one joins.
+    loopbacks = {Endpoint(name, LOOPBACK): None for name in topology.namespaces}
+    for end, wanted in {**loopbacks, **dict(topology.addresses)}.items():
         planner.address(end, wanted)
     for name in topology.namespaces:
         planner.settle(Endpoint(name, LOOPBACK), None)

@@ -1,0 +1,167 @@
+"""From any lab to any other: the steps, carried out on a model of the kernel, lead there and leave nothing behind."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.netns import Interface
+from ansible_collections.colocation.testbed.plugins.module_utils.lab import plan, topology
+from ansible_collections.colocation.testbed.plugins.module_utils.lab.topology import Host, Names
+
+NAMES = Names("colocation-", "ct")
+
+
+class Kernel:
+    """Just enough of iproute2 and of the journal to carry out steps; refuses what the real ones refuse."""
+
+    def __init__(self) -> None:
+        self.state: dict[str, dict[str, Interface]] = {}
+        self.own: set[tuple[str, str]] = set()
+        self._index = 1
+
+    def take(self, steps) -> None:
+        for step in steps:
+            self.own |= set(step.records)
+            self._ip(list(step.argv[1:]))
+            self.own -= set(step.forgets)
+
+    def _ip(self, words: list[str]) -> None:
+        if words[:2] == ["netns", "add"]:
+            assert words[2] not in self.state
+            self.state[words[2]] = {"lo": Interface(1, None, "loopback", False, 65536, None, ())}
+        elif words[:2] == ["netns", "delete"]:
+            for name in list(self.state[words[2]]):
+                self._remove(words[2], name)
+            del self.state[words[2]]
+        else:
+            assert words[0] == "-n"
+            self._inside(words[1], words[2:])
+
+    def _inside(self, namespace: str, words: list[str]) -> None:
+        if words[:2] == ["link", "add"] and words[4] == "veth":
+            assert words[5:7] == ["peer", "name"]
+            far = words[9]
+            near_index, far_index = self._next(), self._next()
+            self._new(namespace, words[2], Interface(near_index, far_index, "veth", False, 1500, None, ()))
+            self._new(far, words[7], Interface(far_index, near_index, "veth", False, 1500, None, ()))
+        elif words[:2] == ["link", "add"]:
+            self._new(namespace, words[2], Interface(self._next(), None, words[4], False, 1500, None, ()))
+        elif words[:2] == ["link", "del"]:
+            self._remove(namespace, words[2])
+        elif words[:2] == ["link", "set"]:
+            self._set(namespace, words[2], words[3:])
+        else:
+            assert words[0] == "addr"
+            found = self.state[namespace][words[4]]
+            assert (words[2] in found.addresses) == (words[1] == "del")
+            left = {*found.addresses} ^ {words[2]}
+            self.state[namespace][words[4]] = dataclasses.replace(found, addresses=tuple(sorted(left)))
+
+    def _set(self, namespace: str, name: str, words: list[str]) -> None:
+        found = self.state[namespace][name]
+        changes = {"up": True} if words[0] == "up" else {}
+        if words[0] == "mtu":
+            changes = {"mtu_bytes": int(words[1])}
+        if words[0] == "master":
+            assert self.state[namespace][words[1]].kind == "bridge"
+            changes = {"bridge": words[1]}
+        assert changes, words
+        self.state[namespace][name] = dataclasses.replace(found, **changes)
+
+    def _next(self) -> int:
+        self._index += 1
+        return self._index
+
+    def _new(self, namespace: str, name: str, interface: Interface) -> None:
+        assert name not in self.state[namespace]
+        self.state[namespace][name] = interface
+
+    def _remove(self, namespace: str, name: str) -> None:
+        gone = self.state[namespace].pop(name)
+        for interfaces in self.state.values():
+            for other, found in list(interfaces.items()):
+                if gone.kind == found.kind == "veth" and found.index == gone.peer_index:
+                    del interfaces[other]
+
+
+def lab(count: int, first: int = 0, mtu_bytes: int = 1500) -> topology.Topology:
+    hosts = [Host(f"h{first + n}", f"198.18.0.{10 * first + n + 1}") for n in range(count)]
+    return topology.build(hosts, "198.18.0.0/24", NAMES, mtu_bytes)
+
+
+def things(kernel: Kernel) -> set[tuple[str, str]]:
+    links = {("link", f"{space}/{name}") for space, found in kernel.state.items() for name in found if name != "lo"}
+    return links | {("netns", name) for name in kernel.state}
+
+
+LABS = st.builds(lab, st.integers(1, 4), st.integers(0, 2), st.sampled_from([1500, 9000]))
+
+
+@given(st.lists(LABS, min_size=1, max_size=4))
+def test_any_lab_after_any_other(labs):
+    kernel = Kernel()
+    for wanted in labs:
+        kernel.take(plan.to_topology(wanted, kernel.state, kernel.own))
+        assert plan.to_topology(wanted, kernel.state, kernel.own) == ()
+        assert set(kernel.state) == set(wanted.namespaces)
+        assert plan.describe_state(kernel.state, kernel.own) == plan.describe(wanted)
+        assert kernel.own == things(kernel), "the journal names exactly what is there"
+
+
+@given(LABS, st.data())
+def test_a_run_that_was_cut_short_is_continued(wanted, data):
+    kernel = Kernel()
+    steps = plan.to_topology(wanted, kernel.state, kernel.own)
+    kernel.take(steps[: data.draw(st.integers(0, len(steps)))])
+    kernel.take(plan.to_topology(wanted, kernel.state, kernel.own))
+    assert plan.to_topology(wanted, kernel.state, kernel.own) == ()
+
+
+def test_a_cable_that_leads_elsewhere_is_replaced():
+    kernel = Kernel()
+    wanted = lab(2)
+    kernel.take(plan.to_topology(wanted, kernel.state, kernel.own))
+    end = wanted.cables[0].near
+    kernel.state[end.namespace][end.name] = dataclasses.replace(kernel.state[end.namespace][end.name], peer_index=99)
+    steps = plan.to_topology(wanted, kernel.state, kernel.own)
+    assert [step.text for step in steps][:3] == [
+        "remove interface colocation-h0/ct0",
+        "remove interface colocation-h1/ct0",
+        "connect colocation-h0/ct0 with colocation-h1/ct0",
+    ]
+
+
+def test_an_address_of_an_earlier_subnet_goes():
+    kernel = Kernel()
+    kernel.take(plan.to_topology(lab(2), kernel.state, kernel.own))
+    hosts = [Host("h0", "198.19.0.1"), Host("h1", "198.19.0.2")]
+    wanted = topology.build(hosts, "198.19.0.0/24", NAMES, 1500)
+    assert [step.text for step in plan.to_topology(wanted, kernel.state, kernel.own)][:2] == [
+        "remove 198.18.0.1/24 from colocation-h0/ct0",
+        "give colocation-h0/ct0 the address 198.19.0.1/24",
+    ]
+
+
+def test_a_foreign_namespace_is_refused():
+    state = {"colocation-h0": {"lo": Interface(1, None, "loopback", True, 65536, None, ())}}
+    with pytest.raises(plan.ForeignError, match="network namespace colocation-h0 exists and was not made by this"):
+        plan.to_topology(lab(2), state, frozenset())
+
+
+def test_a_foreign_interface_in_an_own_namespace_is_refused():
+    state = {"colocation-h0": {"ct0": Interface(2, None, "dummy", True, 1500, None, ())}}
+    with pytest.raises(plan.ForeignError, match="interface colocation-h0/ct0 exists"):
+        plan.to_topology(lab(2), state, frozenset({("netns", "colocation-h0")}))
+
+
+def test_namespaces_of_others_are_not_even_looked_at():
+    kernel = Kernel()
+    foreign = {"lo": Interface(1, None, "loopback", True, 65536, None, ())}
+    kernel.state["vpn"] = foreign
+    kernel.take(plan.to_topology(lab(3), kernel.state, kernel.own))
+    kernel.take(plan.to_topology(lab(1), kernel.state, kernel.own))
+    assert kernel.state["vpn"] == foreign

@@ -1,0 +1,75 @@
+"""From hosts to namespaces and cables; what cannot be made is refused before anything is touched."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.colocation.testbed.plugins.module_utils.lab import topology
+from ansible_collections.colocation.testbed.plugins.module_utils.lab.topology import Cable, Endpoint, Host, Names
+
+NAMES = Names("colocation-", "ct")
+A, B, C = Host("a", "198.18.0.1"), Host("b", "198.18.0.2"), Host("c", "198.18.0.3")
+
+
+def build(*hosts, subnet="198.18.0.0/24", names=NAMES, mtu_bytes=1500):
+    return topology.build(hosts, subnet, names, mtu_bytes)
+
+
+def test_two_hosts_are_joined_directly():
+    lab = build(A, B)
+    near, far = Endpoint("colocation-a", "ct0"), Endpoint("colocation-b", "ct0")
+    assert lab.namespaces == ("colocation-a", "colocation-b")
+    assert lab.cables == (Cable(near, far),)
+    assert lab.bridge is None
+    assert lab.addresses == ((near, "198.18.0.1/24"), (far, "198.18.0.2/24"))
+
+
+def test_more_hosts_hang_on_a_bridge_of_its_own():
+    lab = build(A, B, C)
+    assert lab.namespaces[-1] == "colocation-switch"
+    assert lab.bridge == Endpoint("colocation-switch", "ct-br")
+    assert [cable.far for cable in lab.cables] == [Endpoint("colocation-switch", f"ct{n}") for n in (1, 2, 3)]
+
+
+def test_a_lone_host_keeps_its_address():
+    lab = build(A)
+    assert lab.cables == ()
+    assert lab.addresses == ((Endpoint("colocation-a", "lo"), "198.18.0.1/32"),)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "options", "message"),
+    [
+        ((), {}, "lab_hosts is empty"),
+        ((A, A), {}, "lab host 'a' is named twice"),
+        ((A, Host("b", "198.18.0.1")), {}, "lab hosts a and b have the same address 198.18.0.1"),
+        ((Host("a/b", "198.18.0.1"),), {}, "lab host 'a/b': a name must match"),
+        ((Host("switch", "198.18.0.1"),), {}, "lab host 'switch': this name is kept"),
+        (
+            (Host("a", "198.18.1.1"),),
+            {},
+            "is not a host address of lab_subnet .*; choose one from 198.18.0.1",
+        ),
+        ((Host("a", "198.18.0.255"),), {}, "is not a host address"),
+        ((Host("a", "198.18.0.0"),), {}, "is not a host address"),
+        ((Host("a", "node1"),), {}, "lab host a: address 'node1' is not an IPv4 address; set ansible_host"),
+        ((Host("a", "fe80::1"),), {}, "is not an IPv4 address"),
+        ((A,), {"subnet": "198.18.0.1/24"}, "lab_subnet '198.18.0.1/24': .* has host bits set"),
+        ((A,), {"subnet": "198.18.0.0/31"}, "lab_subnet 198.18.0.0/31: has no room"),
+        ((A,), {"names": Names("", "ct")}, "lab_namespace_prefix ''"),
+        ((A,), {"names": Names("../", "ct")}, "lab_namespace_prefix"),
+        ((A,), {"names": Names("c-", "0123456789ab")}, "lab_link_prefix .* shorten it"),
+        ((A,), {"mtu_bytes": 100}, "lab_mtu_bytes 100: a veth pair takes 576 to 65535"),
+    ],
+)
+def test_refuses_with_a_sentence(hosts, options, message):
+    with pytest.raises(topology.TopologyError, match=message):
+        build(*hosts, **options)
+
+
+def test_interface_names_fit_the_kernel():
+    names = Names("colocation-", "c" * 11)
+    many = [Host(f"h{n}", f"198.18.{n // 250}.{n % 250 + 1}") for n in range(999)]
+    lab = topology.build(many, "198.18.0.0/16", names, 1500)
+    longest = max(len(end.name) for cable in lab.cables for end in (cable.near, cable.far))
+    assert max(longest, len(lab.bridge.name)) <= 15
