@@ -94,7 +94,7 @@ def session_members(session: Identity, proc_root: str = procfs.PROC_ROOT) -> lis
 
 
 def descendants(pid: int, proc_root: str = procfs.PROC_ROOT) -> list[Identity]:
-    """Return the living processes below a process, children first."""
+    """Return the living processes below a process, the nearest first."""
     boot_id = procfs.read_boot_id(proc_root)
     children: dict[int, list[procfs.ProcessStat]] = {}
     for stat in procfs.list_stats(proc_root):
