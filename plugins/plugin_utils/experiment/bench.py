@@ -72,8 +72,7 @@ class Bench:
         self._apply(groups)
         self._process(node, [{**self._testbed.service.process, "state": "started"}])
         load = self._testbed.load
-        groups_of_load = [{"name": "", "cpuset_cpus": load.cpus}, {"name": "load"}]
-        self._groups(load, groups_of_load if load.cpus else groups_of_load[1:])
+        self._groups(load, [*specs.root_group(load), {"name": "load"}])
 
     def stop_all(self) -> None:
         """Stop everything that a matrix starts, on both hosts."""
@@ -166,9 +165,7 @@ class Bench:
         names = [specs.SAMPLER] if order.aggressor is None else [specs.SAMPLER, specs.BATCH]
         return self._process(node, specs.stopped(*names), [node.path(specs.SAMPLES)])
 
-    def _process(
-        self, node: Node, entries: Sequence[Mapping[str, Any]], results: Sequence[str] = ()
-    ) -> dict[str, Any]:
+    def _process(self, node: Node, entries: Sequence[Mapping[str, Any]], results: Sequence[str] = ()) -> dict[str, Any]:
         return node.host.run("process", specs.process_arguments(node, entries, results))
 
     def _placeholders(self) -> dict[str, str]:

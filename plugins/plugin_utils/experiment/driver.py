@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import schedule
 from ansible_collections.colocation.testbed.plugins.plugin_utils import rundir
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import (
+    foresight,
     lines,
     manifest,
     orders,
@@ -78,8 +79,8 @@ class Matrix:
         try:
             if self._settings.hold_pm_qos:
                 self._bench.hold_pm_qos()
-            baseline = self._definitions.modes[self._settings.modes[0]]
-            self._bench.start_service(orders.groups(baseline, self._definitions, self._testbed, hosts))
+            baseline = orders.groups(self._settings.modes[0], self._definitions, self._testbed, hosts)
+            self._bench.start_service(baseline)
             yield
         finally:
             self._bench.stop_all()
@@ -97,10 +98,10 @@ class Matrix:
             "peak_rps": self._peak_rps(),
             "fingerprint": mark,
             "command": self._command,
-            "versions": preparation.versions(self._testbed),
-            "detectable_pct": preparation.detectable_pct(self._settings),
+            "versions": preparation.versions(hosts, self._testbed.wrk.description),
+            "detectable_pct": foresight.detectable(self._settings.results_dir, hosts, self._settings.blocks),
         }
-        self._show(preparation.detectable_sentence(self._settings, about["detectable_pct"]))
+        self._show(foresight.sentence(self._settings.blocks, about["detectable_pct"]))
         document = manifest.build(self._testbed, self._settings, used, hosts, about)
         return rundir.RunDirectory.create(f"{self._settings.results_dir}/{about['run_id']}", document), False
 

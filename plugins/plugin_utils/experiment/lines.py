@@ -34,9 +34,7 @@ def label(cell: Cell, config: Config, number: int, total: int) -> str:
     return "  ".join(parts)
 
 
-def result(
-    name: str, record: MeasurementRecord, load: Mapping[str, Any], validity: Sequence[GuardResult]
-) -> str:
+def result(name: str, record: MeasurementRecord, load: Mapping[str, Any], validity: Sequence[GuardResult]) -> str:
     """Return what came of a measurement: its latencies, and why it does not count where it doesn't."""
     histogram = Histogram.from_pairs(load["latency_us"])
     latencies = "  ".join(f"{title} {histogram.quantile(q) / 1000:6.2f}" for title, q in QUANTILES)

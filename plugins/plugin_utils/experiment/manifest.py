@@ -32,9 +32,7 @@ def fingerprint(
     """
     asked = {
         "settings": {
-            name: value
-            for name, value in vars(settings).items()
-            if name not in ("results_dir", "run_id", "resume")
+            name: value for name, value in vars(settings).items() if name not in ("results_dir", "run_id", "resume")
         },
         "definitions": dict(definitions),
         "service": testbed.service.description,
@@ -58,7 +56,9 @@ def new_seed() -> int:
     return secrets.randbelow(2**31 - 1) + 1
 
 
-def host(facts: Mapping[str, Any], role: str, measured_cpus: str, manager: str, clock_offset_s: float) -> dict[str, Any]:
+def host(
+    facts: Mapping[str, Any], role: str, measured_cpus: str, manager: str, clock_offset_s: float
+) -> dict[str, Any]:
     """Return a host's entry from the result of module ``node_facts``."""
     return {
         "role": role,

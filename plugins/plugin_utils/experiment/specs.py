@@ -25,6 +25,11 @@ PEER = "batch-peer"
 GRACE_S = 60
 
 
+def root_group(node: Node) -> list[dict[str, Any]]:
+    """Return the entry that keeps everything on a node's CPUs; none where the node has all of the machine's."""
+    return [{"name": "", "cpuset_cpus": node.cpus}] if node.cpus else []
+
+
 def process_arguments(
     node: Node, processes: Sequence[Mapping[str, Any]], results: Sequence[str] = ()
 ) -> dict[str, Any]:
@@ -34,6 +39,7 @@ def process_arguments(
         "cgroup_root": node.cgroup_root,
         "node_python": node.python,
         "manager": node.manager,
+        "instance": node.name,
         "housekeeping_cpus": node.housekeeping_cpus,
         "processes": [dict(process) for process in processes],
         "results": list(results),
@@ -122,7 +128,9 @@ def waited(entry: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
     return {"name": entry["name"], "state": "ended", "timeout_s": timeout_s}
 
 
-def batch(node: Node, aggressor: Mapping[str, Any], placeholders: Mapping[str, str], lifetime_s: float) -> dict[str, Any]:
+def batch(
+    node: Node, aggressor: Mapping[str, Any], placeholders: Mapping[str, str], lifetime_s: float
+) -> dict[str, Any]:
     """Return the process entry of a batch workload, in the group ``batch``."""
     return {
         "name": BATCH,
@@ -134,7 +142,9 @@ def batch(node: Node, aggressor: Mapping[str, Any], placeholders: Mapping[str, s
     }
 
 
-def peer(node: Node, aggressor: Mapping[str, Any], placeholders: Mapping[str, str], lifetime_s: float) -> dict[str, Any]:
+def peer(
+    node: Node, aggressor: Mapping[str, Any], placeholders: Mapping[str, str], lifetime_s: float
+) -> dict[str, Any]:
     """Return the process entry of what a batch workload talks to, on the load node."""
     definition = aggressor["peer"]
     entry: dict[str, Any] = {

@@ -40,7 +40,9 @@ def table(rows: Sequence[Row], width: int = 0) -> str:
     for row, cell in zip(rows, cells):
         lines.append(f"{SIGNS[row.level]:<4}" + _line(cell, widths))
         if row.level != "ok" and row.consequence:
-            lines += textwrap.wrap(row.consequence, max(30, total - 8), initial_indent="      → ", subsequent_indent=" " * 8)
+            lines += textwrap.wrap(
+                row.consequence, max(30, total - 8), initial_indent="      → ", subsequent_indent=" " * 8
+            )
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -73,7 +73,15 @@ def test_everything_started_is_stopped_and_the_results_come_home(made, hosts, wa
 def test_placeholders_are_filled_and_progress_is_read_where_it_is_written(made, hosts):
     made.measure(order())
     batch = entries(hosts[0], "batch")[0]
-    assert batch["argv"] == ["ffmpeg", "-i", "/state/clip.mp4", "-threads", "1", "-progress", "/state/batch-progress.txt"]
+    assert batch["argv"] == [
+        "ffmpeg",
+        "-i",
+        "/state/clip.mp4",
+        "-threads",
+        "1",
+        "-progress",
+        "/state/batch-progress.txt",
+    ]
     assert batch["group"] == "batch"
     sampler = entries(hosts[0], "sampler")[0]["spec"]
     assert sampler["work"]["batch"]["path"] == "/state/batch-progress.txt"

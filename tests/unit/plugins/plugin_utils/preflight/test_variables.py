@@ -32,7 +32,7 @@ def test_numbers_given_on_the_command_line_are_taken():
     ("given", "words"),
     [
         ({"matrix_block": 3}, ["matrix_block;", "did you mean matrix_blocks?"]),
-        ({"matrix_hold_pm_qos": "false"}, ["'false'", "bool", '-e \'{"matrix_hold_pm_qos": true}\'']),
+        ({"matrix_hold_pm_qos": "false"}, ["'false'", "bool", "-e '{\"matrix_hold_pm_qos\": true}'"]),
         ({"matrix_blocks": "many"}, ["'many'", "int"]),
         ({"matrix_modes": "baseline"}, ["'baseline'", "list"]),
         ({"matrix_load_kind": "open"}, ["'open'", "open_loop, closed_loop"]),

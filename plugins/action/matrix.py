@@ -1,0 +1,93 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's side of the matrix: reaches both hosts, shows what happens, returns where the run lies."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.colocation.testbed.plugins.module_utils.measure import limits
+from ansible_collections.colocation.testbed.plugins.module_utils.measure.series import SeriesError
+from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation import PolicyError
+from ansible_collections.colocation.testbed.plugins.plugin_utils import definitions, rundir
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import (
+    arguments,
+    bench,
+    deployed,
+    driver,
+    preparation,
+    settings,
+)
+from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutor, HostExecutorError
+
+if TYPE_CHECKING:
+    from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.settings import MatrixSettings
+
+ERRORS = (
+    bench.BenchError,
+    definitions.DefinitionsError,
+    deployed.DeployedError,
+    HostExecutorError,
+    limits.LimitsError,
+    PolicyError,
+    preparation.PreparationError,
+    rundir.RunDirectoryError,
+    SeriesError,
+    settings.SettingsError,
+)
+
+
+class ActionModule(ActionBase):
+    """Run the matrix."""
+
+    _supports_check_mode = True
+    _requires_connection = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Validate, then measure what the run lacks."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        variables = task_vars or {}
+        _, given = self.validate_argument_spec(argument_spec=arguments.MATRIX)
+        try:
+            wanted = settings.from_arguments(given)
+            limits.check(wanted.limits)
+            found = definitions.load_definitions(
+                preparation.COLLECTION_ROOT,
+                wanted.modes,
+                given["mode_definitions"],
+                given["policy_definitions"],
+                given["aggressor_definitions"],
+                wanted.aggressors,
+            )
+            outcome = self._measure(wanted, found, variables)
+        except ERRORS as exc:
+            raise AnsibleActionFail(str(exc)) from exc
+        return {**result, **outcome}
+
+    def _measure(
+        self, wanted: MatrixSettings, found: definitions.Definitions, variables: dict[str, Any]
+    ) -> dict[str, Any]:
+        nothing = {"changed": False, "run_dir": "", "run_id": "", "measured": 0, "resumed": False}
+        if wanted.blocks == 0:
+            return {**nothing, "msg": "matrix_blocks is 0: everything is deployed, nothing was measured"}
+        if self._task.check_mode:
+            cells = wanted.blocks * len(wanted.modes) * len(wanted.load_points)
+            return {**nothing, "changed": True, "msg": f"would measure at least {cells} windows of {wanted.window_s} s"}
+        testbed = deployed.read(
+            HostExecutor(self, wanted.tested, variables), HostExecutor(self, wanted.load, variables)
+        )
+        command = shlex.join(["ansible-playbook", *sys.argv[1:]])
+        outcome = driver.Matrix(testbed, wanted, found, command, self._display.display).run()
+        return {
+            "changed": outcome.measured > 0,
+            "run_dir": outcome.run_dir,
+            "run_id": outcome.run_id,
+            "measured": outcome.measured,
+            "resumed": outcome.resumed,
+        }
