@@ -13,6 +13,7 @@ description:
   - Fetches wrk's source, compiles it in a private directory and installs it below C(wrk) in O(state_dir).
   - Each version and source has a directory of its own, with a C(build.json) that says what was built from what.
   - The one that was asked for last is always found under C(wrk/current/wrk).
+  - Puts scripts for wrk beside it, where O(scripts) holds some.
   - What is there and still reports its version is not built again. A changed pin (O(version), O(commit), O(sha256)) is.
   - The system's LuaJIT and OpenSSL are used where their headers are installed, otherwise those that upstream bundles.
 attributes:
@@ -75,6 +76,10 @@ options:
     description: Tarball on the host for source V(path).
     type: str
     default: ""
+  scripts:
+    description: Scripts for wrk, file name to content. They are kept in C(wrk/scripts), and others there are removed.
+    type: dict
+    default: {}
 author:
   - colocation.testbed contributors (@colocation-testbed)
 """
@@ -97,7 +102,7 @@ wrk:
   type: dict
   contains:
     path: {description: Where it is always found., type: str, sample: /var/lib/colocation-testbed/wrk/current/wrk}
-    scripts: {description: Directory for wrk scripts., type: str, sample: /var/lib/colocation-testbed/wrk/scripts}
+    scripts: {description: Directory of the scripts., type: str, sample: /var/lib/colocation-testbed/wrk/scripts}
     source: {description: Source that it was built from., type: str, sample: debian_source}
     version: {description: Version that it reports., type: str, sample: 4.1.0-3}
     commit: {description: Commit id for source V(git)., type: str}
@@ -110,6 +115,10 @@ built:
   description: Whether it was compiled now. A build that is there already may only be chosen again.
   returned: O(state=present)
   type: bool
+pending:
+  description: Whether something was to be done, also in check mode.
+  returned: O(state=present)
+  type: bool
 note:
   description: One line about a source that could not be used, or an empty text.
   returned: O(state=present)
@@ -118,6 +127,7 @@ note:
 
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -129,11 +139,12 @@ from ansible_collections.colocation.testbed.plugins.module_utils.wrk.record impo
 
 _BY = "wrk_build"
 _TREE = {"tree": True}
+_UNKNOWN = Build("", "", "", "", "", "", "", {}, "", None)
 
 
 def facts(store: Store, found: Build | None, request: Request) -> dict[str, Any]:
     """Return what a user of wrk needs to know; before it is built, what is known of the request."""
-    known: dict[str, Any] = {"path": store.program, "scripts": os.path.join(store.root, "scripts")}
+    known: dict[str, Any] = {"path": store.program, "scripts": store.scripts}
     if found is None:
         return {**known, "source": request.source, "version": request.version}
     return {**known, **{key: value for key, value in asdict(found).items() if key != "program"}}
@@ -154,20 +165,21 @@ def find(builds: tuple[Build, ...], request: Request, current: Build | None) -> 
     return fitting[0] if fitting else None
 
 
-def lines(found: Build | None) -> str:
-    """Return what the diff shows of a build."""
-    return f"wrk {found.version} from {found.source}\n" if found else ""
+def lines(found: Build | None, scripts: Mapping[str, str]) -> str:
+    """Return what the diff shows: the build, and the scripts' contents."""
+    build_line = f"wrk {found.version} from {found.source}\n" if found else ""
+    return build_line + "".join(f"{name}:\n{text}" for name, text in sorted(scripts.items()))
 
 
 def present(module: AnsibleModule, store: Store, request: Request) -> dict[str, Any]:
     """Choose a build that is there, or make one."""
     request = resolve(request)
-    builds = store.builds()
-    current = store.current()
-    found = find(builds, request, current)
-    chosen = found is not None and found == current
-    result: dict[str, Any] = {"changed": not chosen, "built": found is None, "note": ""}
-    if not chosen and not module.check_mode:
+    wanted_scripts = record.checked_scripts(module.params["scripts"])
+    current, scripts = store.current(), store.read_scripts()
+    found = find(store.builds(), request, current)
+    pending = found is None or found != current or scripts != wanted_scripts
+    result: dict[str, Any] = {"changed": pending, "pending": pending, "built": found is None, "note": ""}
+    if pending and not module.check_mode:
         if found is None:
             build.check_tools(request)
         book = journal.Journal(os.path.join(module.params["state_dir"], "journal.json"))
@@ -175,21 +187,22 @@ def present(module: AnsibleModule, store: Store, request: Request) -> dict[str, 
         os.makedirs(store.root, exist_ok=True)
         if found is None:
             found, result["note"] = build.build(request, store)
-        else:
-            store.choose(found)
-    after = lines(found) or f"wrk {request.version} from {request.source}\n"
-    return {**result, "wrk": facts(store, found, request), "diff": {"before": lines(current), "after": after}}
+        store.choose(found)
+        store.write_scripts(wanted_scripts)
+    expected = found or replace(_UNKNOWN, version=request.version, source=request.source)
+    diff = {"before": lines(current, scripts), "after": lines(expected, wanted_scripts)}
+    return {**result, "wrk": facts(store, found, request), "diff": diff}
 
 
 def absent(module: AnsibleModule, store: Store) -> dict[str, Any]:
     """Remove every build, and the journal's entry for them."""
     there = os.path.isdir(store.root)
-    current = store.current() if there else None
+    before = lines(store.current(), store.read_scripts()) if there else ""
     if there and not module.check_mode:
         shutil.rmtree(store.root)
         book = journal.Journal(os.path.join(module.params["state_dir"], "journal.json"))
         book.forget("directory", store.root)
-    return {"changed": there, "diff": {"before": lines(current), "after": ""}}
+    return {"changed": there, "diff": {"before": before, "after": ""}}
 
 
 def main() -> None:
@@ -210,6 +223,7 @@ def main() -> None:
             "url": {"type": "str", "default": ""},
             "sha256": {"type": "str", "default": ""},
             "path": {"type": "str", "default": ""},
+            "scripts": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
     )

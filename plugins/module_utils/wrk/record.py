@@ -17,6 +17,8 @@ SCHEMA = "colocation.testbed/wrk/1"
 RECORD = "build.json"
 PROGRAM = "wrk"
 CURRENT = "current"
+SCRIPTS = "scripts"
+_SCRIPT = re.compile(r"[a-z][a-z0-9_]*\.lua\Z")
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+~_-]{0,63}\Z")
 _COMMIT = re.compile(r"[0-9a-f]{40}\Z")
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
@@ -121,6 +123,14 @@ def parse(raw: object, where: str) -> Build:
     return Build(**{name: raw[name] for name in names})
 
 
+def checked_scripts(scripts: Mapping[object, object]) -> dict[str, str]:
+    """Return scripts by file name as they were given. Raises RecordError for a name or a content that is none."""
+    for name, text in scripts.items():
+        if not isinstance(name, str) or not _SCRIPT.match(name) or not isinstance(text, str):
+            raise RecordError(f"wrk: scripts: {name!r} is not a file name such as open_loop.lua with a text as content")
+    return {str(name): str(text) for name, text in scripts.items()}
+
+
 @dataclass(frozen=True)
 class Store:
     """The directory that holds every build, `<state directory>/wrk`."""
@@ -131,6 +141,26 @@ class Store:
     def program(self) -> str:
         """Return the path under which the chosen wrk is always found."""
         return os.path.join(self.root, CURRENT, PROGRAM)
+
+    @property
+    def scripts(self) -> str:
+        """Return the directory of the scripts."""
+        return os.path.join(self.root, SCRIPTS)
+
+    def read_scripts(self) -> dict[str, str]:
+        """Return the content of every file in the directory of the scripts by its name."""
+        names = sorted(os.listdir(self.scripts)) if os.path.isdir(self.scripts) else []
+        return {name: files.read_text(os.path.join(self.scripts, name)) for name in names}
+
+    def write_scripts(self, scripts: Mapping[str, str]) -> None:
+        """Make the directory hold these scripts and no others."""
+        os.makedirs(self.scripts, exist_ok=True)
+        present = self.read_scripts()
+        for name in sorted(set(present) - set(scripts)):
+            os.unlink(os.path.join(self.scripts, name))
+        for name, text in scripts.items():
+            if present.get(name) != text:
+                files.write_atomic(os.path.join(self.scripts, name), text)
 
     def directory(self, build: Build) -> str:
         """Return where a build is or goes."""
@@ -145,7 +175,7 @@ class Store:
         found = []
         for name in names:
             path = os.path.join(self.root, name, RECORD)
-            if name != CURRENT and not name.startswith(".") and os.path.isfile(path):
+            if name not in (CURRENT, SCRIPTS) and not name.startswith(".") and os.path.isfile(path):
                 build = _readable(path)
                 if build and build.name == name and reported_version(build.program) == build.version:
                     found.append(build)

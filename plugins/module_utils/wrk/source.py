@@ -71,7 +71,11 @@ def from_git(request: Request, work_dir: str) -> Tree:
 
     def git(*arguments: str, timeout_s: float = _GIT_LOCAL_TIMEOUT_S) -> str:
         argv = ["git", "-C", directory, *arguments]
-        return commands.run(argv, timeout_s=timeout_s, environment=environment).stdout.strip()
+        done = commands.run(argv, timeout_s=timeout_s, environment=environment, check=False)
+        if done.status != 0:
+            reason = (done.stderr.strip().splitlines() or [f"status {done.status}"])[-1]
+            raise SourceError(f"wrk: git {arguments[0]}: {reason}; check git_url and commit, or choose another source")
+        return done.stdout.strip()
 
     os.makedirs(directory)
     try:
@@ -81,7 +85,7 @@ def from_git(request: Request, work_dir: str) -> Tree:
         git("checkout", "--quiet", "--detach", "FETCH_HEAD")
         head = git("rev-parse", "HEAD")
     except commands.CommandError as exc:
-        raise SourceError(f"wrk: git: {exc}; check git_url and commit, or choose another source") from exc
+        raise SourceError(f"wrk: {exc}; check git_url {request.git_url}, or choose another source") from exc
     if head != request.commit:
         raise SourceError(f"wrk: git: {request.git_url} gave commit {head}, not {request.commit}; do not trust it")
     return checked(Tree(directory, "git", request.version, request.git_url, commit=head))
