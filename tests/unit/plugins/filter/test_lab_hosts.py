@@ -1,0 +1,26 @@
+"""Inventory hosts become the lab's hosts."""
+
+from __future__ import annotations
+
+import pytest
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.colocation.testbed.plugins.filter.lab_hosts import FilterModule, lab_hosts
+
+HOSTVARS = {
+    "a": {"ansible_host": "198.18.0.1", "node_cpus": 0},
+    "b": {"ansible_host": "198.18.0.2"},
+    "c": {},
+}
+
+
+def test_reads_address_and_cpus():
+    assert FilterModule().filters()["lab_hosts"](["b", "a"], HOSTVARS) == [
+        {"name": "b", "address": "198.18.0.2", "cpus": ""},
+        {"name": "a", "address": "198.18.0.1", "cpus": "0"},
+    ]
+
+
+def test_a_host_without_an_address_is_named():
+    with pytest.raises(AnsibleFilterError, match="lab host c has no address: give it ansible_host"):
+        lab_hosts(["c"], HOSTVARS)
