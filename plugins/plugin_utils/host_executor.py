@@ -64,9 +64,8 @@ class HostExecutor:
     def _sub_action(self, action: ActionBase) -> ActionBase:
         play_context = action._play_context.copy()
         task = action._task.copy()
-        task.async_val = 0
         connection = self._connection(action, play_context, task)
-        inner = action._shared_loader_obj.action_loader.get(
+        inner: ActionBase = action._shared_loader_obj.action_loader.get(
             "ansible.legacy.normal",
             task=task,
             connection=connection,
@@ -75,13 +74,14 @@ class HostExecutor:
             templar=self._templar,
             shared_loader_obj=action._shared_loader_obj,
         )
+        inner._task.async_val = 0
         return inner
 
     def _connection(self, action: ActionBase, play_context: Any, task: Any) -> ConnectionBase:
         kind = str(self.variable("ansible_connection", "ssh"))
         play_context.connection = kind
         play_context.remote_addr = str(self.variable("ansible_host", self.name))
-        connection = connection_loader.get(
+        connection: ConnectionBase | None = connection_loader.get(
             kind, play_context, task_uuid=task._uuid, ansible_playbook_pid=str(os.getppid())
         )
         if connection is None:
@@ -103,7 +103,7 @@ class HostExecutor:
     def _become(self, connection: ConnectionBase, play_context: Any, task: Any) -> None:
         wanted = self.variable("ansible_become", task.become)
         if wanted is None or not boolean(wanted):
-            connection.set_become_plugin(None)
+            connection.set_become_plugin(None)  # type: ignore[arg-type]  # ansible-core itself passes None
             play_context.become = False
             return
         method = str(self.variable("ansible_become_method", task.become_method) or "sudo")

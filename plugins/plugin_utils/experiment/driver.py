@@ -92,6 +92,7 @@ class Matrix:
         if found is not None:
             self._show(f"resuming run {found.path.name}: {len(found.measurements())} measurements are there")
             return found, True
+        detectable_pct = foresight.detectable(self._settings.results_dir, hosts, self._settings.blocks)
         about = {
             "run_id": self._settings.run_id or manifest.new_run_id(),
             "seed": self._settings.seed or manifest.new_seed(),
@@ -99,9 +100,9 @@ class Matrix:
             "fingerprint": mark,
             "command": self._command,
             "versions": preparation.versions(hosts, self._testbed.wrk.description),
-            "detectable_pct": foresight.detectable(self._settings.results_dir, hosts, self._settings.blocks),
+            "detectable_pct": detectable_pct,
         }
-        self._show(foresight.sentence(self._settings.blocks, about["detectable_pct"]))
+        self._show(foresight.sentence(self._settings.blocks, detectable_pct))
         document = manifest.build(self._testbed, self._settings, used, hosts, about)
         return rundir.RunDirectory.create(f"{self._settings.results_dir}/{about['run_id']}", document), False
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 import platform
 import secrets
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ansible.release import __version__ as ansible_version
@@ -47,7 +47,7 @@ def fingerprint(
 
 def new_run_id(now: datetime | None = None) -> str:
     """Return a name for a run that sorts by time and does not clash: ``20261130T201500Z-3f9a``."""
-    moment = now or datetime.now(timezone.utc)
+    moment = now or datetime.now(UTC)
     return f"{moment:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
 
@@ -90,7 +90,7 @@ def build(
     return {
         "schema": SCHEMA,
         "run_id": run["run_id"],
-        "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "finished": None,
         "fingerprint": run["fingerprint"],
         "command": run["command"],

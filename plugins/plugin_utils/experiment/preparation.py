@@ -15,6 +15,8 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils import rundir
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import manifest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.deployed import Node, Testbed
     from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.settings import MatrixSettings
 
@@ -53,7 +55,7 @@ def clock_offset_s(asked_s: float, wall_s: float, answered_s: float) -> float:
     return max(0.0, wall_s - answered_s)
 
 
-def versions(hosts: dict[str, dict[str, Any]], wrk: dict[str, Any]) -> dict[str, Any]:
+def versions(hosts: Mapping[str, Mapping[str, Any]], wrk: Mapping[str, Any]) -> dict[str, Any]:
     """Return the versions of everything that decides a result."""
     programs: dict[str, Any] = {}
     for host in hosts.values():
@@ -84,9 +86,7 @@ def run_to_resume(settings: MatrixSettings, mark: str) -> rundir.RunDirectory | 
         return None
     run = rundir.RunDirectory.open(named)
     if run.finished:
-        raise PreparationError(
-            f"{named}: this run has ended; choose another matrix_run_id, or report it with playbook report"
-        )
+        raise PreparationError(f"{named}: this run has ended; choose another matrix_run_id, or use playbook report")
     if run.manifest["fingerprint"] != mark:
         raise PreparationError(
             f"{named}: this run asked for something else (other settings, definitions or hosts); "

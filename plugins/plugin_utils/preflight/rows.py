@@ -31,13 +31,13 @@ class Row:
 
 
 def table(rows: Sequence[Row], width: int = 0) -> str:
-    """Return the rows as text, problems below the line they belong to, folded to ``width`` columns (0: the terminal's)."""
+    """Return the rows as text, each problem below its row, folded to ``width`` columns (0: the terminal's)."""
     total = width or shutil.get_terminal_size((110, 24)).columns
     cells = [(row.what, row.where, row.needed, row.found) for row in rows]
     limit = max(16, (total - 14) // 3)
     widths = [min(limit, max(len(line[i]) for line in [HEADER, *cells])) for i in range(4)]
     lines = ["    " + _line(HEADER, widths)]
-    for row, cell in zip(rows, cells):
+    for row, cell in zip(rows, cells, strict=True):
         lines.append(f"{SIGNS[row.level]:<4}" + _line(cell, widths))
         if row.level != "ok" and row.consequence:
             lines += textwrap.wrap(
@@ -47,7 +47,7 @@ def table(rows: Sequence[Row], width: int = 0) -> str:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(f"{_short(cell, width):<{width}}" for cell, width in zip(cells, widths))
+    return "  ".join(f"{_short(cell, width):<{width}}" for cell, width in zip(cells, widths, strict=True))
 
 
 def _short(cell: str, width: int) -> str:

@@ -7,6 +7,7 @@ import json
 import zlib
 
 import pytest
+
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import deployed, settings
 
 from .test_settings import GOOD

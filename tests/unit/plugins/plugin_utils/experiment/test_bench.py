@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import bench
 
 AGGRESSOR = {

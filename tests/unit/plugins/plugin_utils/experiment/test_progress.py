@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import progress
 
 
