@@ -25,15 +25,14 @@ MOST_CARDS = 60
 
 @dataclass(frozen=True)
 class Digest:
-    """One measurement: its latency over the tail grid in µs, and when its window was."""
+    """One measurement: its latency over the tail grid in µs, and its window on the load node's clock."""
 
     record: MeasurementRecord
     condition: Condition
     requests: int
     curve_us: Floats
     tail_us: Mapping[str, float]
-    start_s: float
-    end_s: float
+    window: Mapping[str, float]
 
 
 def digest(run: RunDirectory, record: MeasurementRecord) -> Digest | None:
@@ -54,8 +53,7 @@ def digest(run: RunDirectory, record: MeasurementRecord) -> Digest | None:
         histogram.total,
         np.array([float(histogram.quantile(1.0 - tail)) for tail in TAILS.tolist()]),
         {metric: float(histogram.quantile(share)) for metric, (_, share) in PAIRED.items()},
-        float(load["start_wall_s"]),
-        float(load["end_wall_s"]),
+        {name: float(load[name]) for name in ("start_wall_s", "end_wall_s")},
     )
 
 

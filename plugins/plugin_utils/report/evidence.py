@@ -37,8 +37,9 @@ def guards(view: View) -> Html:
 def _guard(guard: Guard) -> Html:
     state = "pass" if guard.ok else "invalid"
     figure = numerals.quantity(guard.worst, guard.unit)
-    limit = "" if guard.limit is None else f"limit {numerals.quantity(guard.limit, guard.unit)}"
-    counted = f"tripped in {guard.tripped} of {guard.measurements} measurements"
+    share = "%" if guard.unit.startswith("%") else ""
+    limit = "" if guard.limit is None else f"limit {numerals.quantity(guard.limit, share)}"
+    counted = f"tripped in {guard.tripped} of {guard.measurements}"
     facts: Child = [tag("b", figure, class_="figure"), tag("span", limit), tag("span", counted)]
     return tag(
         "li",
@@ -46,7 +47,7 @@ def _guard(guard: Guard) -> Html:
         tag("h3", guard.title, tag("span", " (held)" if guard.ok else " (tripped)", class_="sr")),
         tag("p", facts, class_="guard-facts"),
         tag("p", words.guard_reason(guard.name)),
-        tag("p", guard.text, class_="found"),
+        tag("p", guard.text, class_="found") if guard.tripped or not guard.ok else None,
         _where(guard.where),
         class_=state,
     )

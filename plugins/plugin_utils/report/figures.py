@@ -9,13 +9,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ansible_collections.colocation.testbed.plugins.module_utils.quantity import parse_cpu_list
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report import digest, numerals, plots, svg, words
+from ansible_collections.colocation.testbed.plugins.module_utils.measure import scene
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report import digest, numerals, plots, words
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.digest import Digest
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Child, Html, details, table, tag
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.matrix_tables import mode_label, per_condition
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, Mode, View
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.series import CpuSeries, Floats, cpu_series
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.series import (
+    CLASSES,
+    CpuSeries,
+    Floats,
+    cpu_series,
+)
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory
 
 _TABLE_TAILS = ((0.5, "P50"), (0.25, "P75"), (0.1, "P90"), (0.05, "P95"), (0.01, "P99"), (0.001, "P99.9"))
@@ -103,13 +108,12 @@ def cpu_legend() -> Html:
 
 def cpu_time(view: View, run: RunDirectory, found: Sequence[Digest], condition: Condition) -> Html | None:
     """Make the CPU time cards of one condition, one a mode."""
-    host, cpus, ahead_s = tested_host(view)
     made: dict[Mode, list[tuple[Digest, str, CpuSeries]]] = {}
     for mode in view.modes:
         for item, why in digest.cards(view, found, mode.name, condition):
-            samples = run.samples(item.record).get(host, ())
-            series = cpu_series(samples, cpus, item.start_s + ahead_s, item.end_s + ahead_s)
-            if len(series.time_s):
+            hosts = scene.hosts(run.manifest, item.window, run.samples(item.record))
+            series = next((cpu_series(host) for host in hosts if host.tested), None)
+            if series:
                 made.setdefault(mode, []).append((item, why, series))
     if not made:
         return None
@@ -139,13 +143,17 @@ def _chart_label(item: Digest, why: str) -> str:
 def _cpu_chart(item: Digest, series: CpuSeries, top: float) -> Html:
     title = f"{item.record.name}: CPU time by class in per cent, and run-queue wait of the service in ms each second"
     ceiling = max(top, float(series.wait_ms_per_s.max()) * 1.08)
-    limits = (0.0, max(item.end_s - item.start_s, 1.0))
+    limits = (0.0, max(item.window["end_wall_s"] - item.window["start_wall_s"], 1.0))
     drawing = plots.cpu_classes(series, limits, ceiling, title, f"cpu {item.record.name}")
-    head = ["Second", *svg.CPU_CLASSES, "wait ms/s"]
-    columns = [series.share_pct[name] for name in svg.CPU_CLASSES]
+    head = ["Second", *CLASSES, "wait ms/s"]
+    columns = [series.share_pct[name] for name in CLASSES]
     rows = [
-        [numerals.plain(second, 1), *[numerals.plain(float(column[i]), 1) for column in columns], _wait(series, i)]
-        for i, second in enumerate(series.time_s.tolist())
+        [
+            numerals.plain(max(second, 0.0), 1),
+            *[numerals.plain(float(column[i]), 1) for column in columns],
+            _wait(series, i),
+        ]
+        for i, second in enumerate(series.edges_s[1:].tolist())
     ]
     numbers = table(head, rows, caption=f"{item.record.name}: CPU time in %", class_="plain tight")
     return Html(drawing + details("The same in numbers", numbers))
@@ -153,16 +161,3 @@ def _cpu_chart(item: Digest, series: CpuSeries, top: float) -> Html:
 
 def _wait(series: CpuSeries, place: int) -> str:
     return numerals.plain(float(series.wait_ms_per_s[place]), 1)
-
-
-def tested_host(view: View) -> tuple[str, tuple[int, ...], float]:
-    """Find the tested node, its measured CPUs, and by how many seconds its clock is ahead of the load node's.
-
-    No CPUs means all that were sampled.
-    """
-    offsets = {str(facts.get("role")): float(facts.get("clock_offset_s") or 0.0) for facts in view.hosts.values()}
-    for name, facts in view.hosts.items():
-        if facts.get("role") == "tested":
-            cpus = facts.get("measured_cpus")
-            return str(name), parse_cpu_list(cpus) if cpus else (), offsets["tested"] - offsets.get("load", 0.0)
-    return "", (), 0.0

@@ -135,16 +135,18 @@ def _metrics(view: View, mode: Mode, condition: Condition) -> list[str]:
 
 
 def _effect_row(effect: Effect) -> list[Child]:
-    reasons = tag("span", "; ".join(effect.reasons), class_="interval") if effect.reasons else None
-    detectable = effect.detectable_pct
     return [
         words.metric_name(effect.metric),
         _change(effect.change_pct, effect.blocks),
         _change(effect.unfiltered, effect.unfiltered.blocks if effect.unfiltered else None),
-        _nothing() if detectable is None else f"{numerals.plain(detectable, 1)}{numerals.NBSP}%",
+        _nothing() if effect.detectable_pct is None else _detectable(effect.detectable_pct),
         _nothing() if effect.objective_pct is None else f"≤{numerals.NBSP}{numerals.change(effect.objective_pct)}",
-        join(words.result_chip(effect.result), reasons),
+        join(words.result_chip(effect.result), words.reasons_note(effect.reasons)),
     ]
+
+
+def _detectable(value: float) -> str:
+    return f"below 0.1{numerals.NBSP}%" if value < 0.05 else numerals.percent(value)
 
 
 def _gain_rows(view: View, mode: Mode, condition: Condition) -> list[list[Child]]:
@@ -157,8 +159,7 @@ def _gain_rows(view: View, mode: Mode, condition: Condition) -> list[list[Child]
         if isinstance(found, Interval):
             value = _stack(numerals.percent(found.value), numerals.plain_span(found.low, found.high, 1))
         limit = f"≥{numerals.NBSP}{numerals.quantity(objective.limit, '%')}"
-        reasons = tag("span", "; ".join(objective.reasons), class_="interval") if objective.reasons else None
-        result = join(words.result_chip(objective.result), reasons)
+        result = join(words.result_chip(objective.result), words.reasons_note(objective.reasons))
         name = words.metric_name(objective.name.removesuffix("_min"))
         rows.append([name, value, _nothing(), _nothing(), limit, result])
     return rows
@@ -166,8 +167,8 @@ def _gain_rows(view: View, mode: Mode, condition: Condition) -> list[list[Child]
 
 def mode_sentences(view: View) -> Html | None:
     """List what the judge says of each mode."""
-    said = [mode for mode in view.modes if mode.sentence]
-    if len(said) < 2:
+    said = [mode for mode in view.candidates if mode.sentence]
+    if not said:
         return None
     items = [tag("li", words.result_chip(mode.result), tag("span", mode.sentence)) for mode in said]
     return tag("ul", items, class_="sentences")

@@ -16,7 +16,7 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.report import s
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Html
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Interval, Mode
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.numerals import MINUS
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.series import CpuSeries, Floats
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.series import CLASSES, CpuSeries, Floats
 
 WIDE_PX = (920.0, 380.0)
 NARROW_PX = (340.0, 300.0)
@@ -146,14 +146,13 @@ def cpu_classes(series: CpuSeries, limits_s: tuple[float, float], wait_top_ms: f
     with svg.drawing():
         figure = svg.new_figure(*CPU_PX)
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1.25))
-        edges = np.concatenate([series.time_s[:1] - 1.0, series.time_s])
-        base = np.zeros(len(edges))
-        for cpu_class in svg.CPU_CLASSES[:-1]:
+        base = np.zeros(len(series.edges_s))
+        for cpu_class in CLASSES[:-1]:
             share = series.share_pct[cpu_class]
             top = base + np.concatenate([share[:1], share])
             hatch = "////" if cpu_class == "steal" else None
             upper.fill_between(
-                edges, base, top, step="pre", color=svg.cpu_colour(cpu_class), linewidth=0.0, hatch=hatch
+                series.edges_s, base, top, step="pre", color=svg.cpu_colour(cpu_class), linewidth=0.0, hatch=hatch
             )
             base = top
         svg.quiet_axes(upper)
@@ -161,7 +160,7 @@ def cpu_classes(series: CpuSeries, limits_s: tuple[float, float], wait_top_ms: f
         upper.set_yticks([0, 50, 100])
         upper.set_ylabel("CPU, %")
         svg.quiet_axes(lower)
-        lower.plot(series.time_s, series.wait_ms_per_s, color=svg.INK, linewidth=1.8)
+        lower.stairs(series.wait_ms_per_s, series.edges_s, baseline=None, color=svg.INK, linewidth=1.8)
         lower.set_ylim(0.0, wait_top_ms)
         lower.yaxis.set_major_locator(MaxNLocator(2))
         lower.set_ylabel("wait, ms/s")
@@ -175,5 +174,5 @@ def cpu_classes(series: CpuSeries, limits_s: tuple[float, float], wait_top_ms: f
 
 def wait_ceiling_ms(all_series: Mapping[str, CpuSeries]) -> float:
     """Compute the common upper end of the wait axes, so that the cards of one condition compare by eye."""
-    peaks = [float(series.wait_ms_per_s.max()) for series in all_series.values() if len(series.wait_ms_per_s)]
+    peaks = [float(series.wait_ms_per_s.max()) for series in all_series.values() if len(series)]
     return max([*peaks, 1.0]) * 1.08

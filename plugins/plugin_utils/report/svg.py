@@ -23,9 +23,9 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Html
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.series import CLASSES
 
 MODE_COLOURS = 8
-CPU_CLASSES = ("service", "batch", "other", "steal", "idle")
 
 INK = "#b00001"
 MUTED = "#b00002"
@@ -40,7 +40,7 @@ _TOKENS = {
     SURFACE: "var(--surface)",
     ACCENT: "var(--accent)",
     **{f"#a0000{i}": f"var(--mode-{i})" for i in range(MODE_COLOURS)},
-    **{f"#c0000{i}": f"var(--cpu-{name})" for i, name in enumerate(CPU_CLASSES)},
+    **{f"#c0000{i}": f"var(--cpu-{name})" for i, name in enumerate(CLASSES)},
 }
 _DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)))
 _TOKEN = re.compile("|".join(_TOKENS))
@@ -91,7 +91,7 @@ def mode_dash(place: int) -> Any:
 
 def cpu_colour(name: str) -> str:
     """Token colour of a class of CPU time."""
-    return f"#c0000{CPU_CLASSES.index(name)}"
+    return f"#c0000{CLASSES.index(name)}"
 
 
 @contextmanager

@@ -5,12 +5,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import limits
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import numerals
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Html, tag
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, View
 
 PERCENTILES = {"p50_us": "P50", "p90_us": "P90", "p99_us": "P99", "p999_us": "P99.9"}
+
+_METRICS = {
+    **PERCENTILES,
+    "service_cpu_us_per_request": "Service CPU per request",
+    "throughput_rps": "Throughput",
+    "batch_work_kept_pct": "Batch work kept",
+    "utilisation_won_points": "Utilisation won",
+}
+MOST_REASONS = 2
 
 RESULT_TITLES = {
     "pass": "Pass",
@@ -49,7 +60,15 @@ def result_chip(result: str, text: str | None = None) -> Html:
 
 def metric_name(metric: str) -> str:
     """Name of a metric as people say it: P99 for p99_us."""
-    return PERCENTILES.get(metric) or metric.removesuffix("_us").removesuffix("_pct").replace("_", " ")
+    return _METRICS.get(metric) or metric.removesuffix("_us").removesuffix("_pct").replace("_", " ")
+
+
+def reasons_note(reasons: Sequence[str]) -> Html | None:
+    """Say the first reasons of a result in small type, and how many there are more."""
+    if not reasons:
+        return None
+    more = f"; and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
+    return tag("span", "; ".join(reasons[:MOST_REASONS]) + more, class_="interval")
 
 
 def guard_reason(name: str) -> str:
