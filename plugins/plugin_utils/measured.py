@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import quantity
-from ansible_collections.colocation.testbed.plugins.module_utils.measure import figures, records, schedule
+from ansible_collections.colocation.testbed.plugins.module_utils.measure import effects, figures, records, schedule
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory, RunDirectoryError
 
 if TYPE_CHECKING:
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
         GuardResult,
         MeasurementRecord,
     )
+
+_READING_ERRORS = (
+    schedule.ScheduleError,
+    effects.EffectsError,
+    quantity.QuantityError,
+    KeyError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True)
@@ -68,12 +77,14 @@ class Matrix:
         try:
             config = schedule.Config.from_manifest(run.manifest)
             schedule.plan(config)
+            for mode in config.modes:
+                effects.check_objectives(mode, run.manifest["modes"][mode].get("objectives") or {})
             measured = tuple(
                 Measured(record, figures.figures(run.manifest, run.load(record), run.samples(record)), validity)
                 for record in run.measurements()
                 for validity in [run.validity(record)]
             )
-        except (schedule.ScheduleError, quantity.QuantityError, KeyError, TypeError, ValueError) as exc:
+        except _READING_ERRORS as exc:
             raise RunDirectoryError(f"{run.path}: {exc}; restore the run from a copy or measure again") from exc
         return cls(run.manifest, config, measured)
 

@@ -9,6 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import (
+    calibration,
     effects,
     figures,
     guards_run,
@@ -17,7 +18,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.measure import 
     statistics,
     verdict,
 )
-from ansible_collections.colocation.testbed.plugins.plugin_utils import guard_table
+from ansible_collections.colocation.testbed.plugins.plugin_utils import calibrate, guard_table
 from ansible_collections.colocation.testbed.plugins.plugin_utils.measured import Matrix, Point
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory, RunDirectoryError
 
@@ -66,12 +67,23 @@ def summarise(run: RunDirectory) -> dict[str, Any]:
         "effects": [_effect_dict(matrix, point, item) for point, items in found.items() for item in items],
         "gains": list(gains.values()),
         "guards": table.rows(),
+        "calibration": _calibration(matrix),
         "hosts": run.manifest["hosts"],
         "reference": [
             {"source": REFERENCE_SOURCE, "mode": m, "utilisation_pct": u, "p90_added_pct": p90, "p99_added_pct": p99}
             for m, u, p90, p99 in REFERENCE
         ],
     }
+
+
+def _calibration(matrix: Matrix) -> dict[str, Any] | None:
+    """Return the calibration of a run that was made for one; None for others, and before it has enough blocks."""
+    if not calibrate.applies(matrix):
+        return None
+    try:
+        return calibrate.calibrate(matrix)
+    except calibration.CalibrationError:
+        return None
 
 
 def _cut_short(run: RunDirectory, matrix: Matrix) -> str | None:
@@ -85,7 +97,6 @@ def _cut_short(run: RunDirectory, matrix: Matrix) -> str | None:
 
 def _effects(matrix: Matrix, point: Point) -> list[Effect]:
     objectives = matrix.objectives(point.mode)
-    effects.check_objectives(point.mode, objectives)
     found = []
     for metric in effects.EFFECT_METRICS:
         item = effects.effect(

@@ -69,10 +69,16 @@ def mean_interval(values: Sequence[float], level: float = LEVEL, resamples: int 
     """
     if len(values) < 2:
         raise StatisticsError(f"interval: {len(values)} values; at least two are needed, measure more blocks")
+    parametric = t_interval(values, level)
+    low, high = _percentiles(bootstrap_means(tuple(values), resamples), level)
+    return Interval(parametric.value, min(parametric.low, low), max(parametric.high, high))
+
+
+def t_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
+    """Return the mean of two values or more with Student's t interval."""
     mean, size = fmean(values), len(values)
     half = student.t_quantile(1.0 - level / 2.0, size - 1) * stdev(values) / math.sqrt(size)
-    low, high = _percentiles(bootstrap_means(tuple(values), resamples), level)
-    return Interval(mean, min(mean - half, low), max(mean + half, high))
+    return Interval(mean, mean - half, mean + half)
 
 
 def difference_interval(
