@@ -47,6 +47,14 @@ options:
     default: false
     vars:
       - name: ansible_netns_optional
+  outside:
+    description:
+      - Whether commands run in the network of the controller although the namespace exists, and on all CPUs.
+      - Meant for tasks that fetch or build something, since the lab's networks lead nowhere.
+    type: bool
+    default: false
+    vars:
+      - name: ansible_netns_outside
   become_success_timeout:
     description: Seconds to wait for privilege escalation.
     type: int
@@ -102,14 +110,18 @@ class Connection(LocalConnection):
         """Run a command in the namespace."""
         if not self._connected:
             self._connect()
-        name, cpus = self._namespace(), self.get_option("cpus")
-        prefix = ["taskset", "--cpu-list", cpus] if cpus else []
-        if netns.exists(name) or not self.get_option("optional"):
-            prefix += ["nsenter", f"--net={netns.path(name)}"]
+        prefix = [] if self.get_option("outside") else self._prefix()
         result: tuple[int, bytes, bytes] = super().exec_command(
             " ".join([*map(shlex.quote, prefix), cmd]), in_data=in_data, sudoable=sudoable
         )
         return result
+
+    def _prefix(self) -> list[str]:
+        name, cpus = self._namespace(), self.get_option("cpus")
+        on_cpus = ["taskset", "--cpu-list", cpus] if cpus else []
+        if netns.exists(name) or not self.get_option("optional"):
+            return [*on_cpus, "nsenter", f"--net={netns.path(name)}"]
+        return on_cpus
 
     def _namespace(self) -> str:
         return str(self.get_option("netns") or _PREFIX + self.get_option("inventory_name"))

@@ -180,7 +180,7 @@ def from_debian(work_dir: str, root: str = "/") -> Tree:
     folder = os.path.join(work_dir, "package")
     apt = ["apt-get", "-q", "-c", f"{work_dir}/apt.conf"]
     try:
-        commands.run([*apt, "update"], timeout_s=_APT_TIMEOUT_S)
+        commands.run([*apt, "-o", "APT::Update::Error-Mode=any", "update"], timeout_s=_APT_TIMEOUT_S)
         commands.run([*apt, "source", "--only-source", "wrk"], timeout_s=_APT_TIMEOUT_S, directory=folder)
     except commands.CommandError as exc:
         raise SourceError(

@@ -86,3 +86,8 @@ def test_cpus_that_cannot_be_are_refused(ran, cpus, message):
 
 def test_pipelining_is_on():
     assert plugin.Connection.has_pipelining is True
+
+
+def test_tasks_that_fetch_run_outside_the_namespace_on_all_cpus(ran):
+    connect(ansible_netns_cpus="1", ansible_netns_outside=True).exec_command("true")
+    assert ran == ["true"]
