@@ -39,45 +39,32 @@ _value:
   sample: {packages: [iperf3], peer_packages: [iperf3], clip: false}
 """
 
-import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
 from ansible.errors import AnsibleFilterError
 
+from ansible_collections.colocation.testbed.plugins.plugin_utils.definitions import DefinitionsError, load_definitions
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-_BUILT_IN = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "files/aggressors"
-)
+_COLLECTION = Path(__file__).resolve().parents[2]
 
 
-def aggressor_needs(names: Iterable[str], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the needs of all these aggressors together. Raises AnsibleFilterError for an unknown name."""
-    chosen = [_definition(name, definitions) for name in names]
+def aggressor_needs(names: Sequence[str], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the needs of all these aggressors together. Raises AnsibleFilterError for what is wrong with one."""
+    try:
+        loaded = load_definitions(_COLLECTION, aggressors=names, aggressor_definitions=definitions)
+    except DefinitionsError as exc:
+        raise AnsibleFilterError(str(exc)) from exc
+    chosen = [loaded.aggressors[name] for name in names]
     peers = [definition["peer"] for definition in chosen if definition.get("peer")]
     return {
         "packages": sorted({package for definition in chosen for package in definition["packages"]}),
         "peer_packages": sorted({package for peer in peers for package in peer.get("packages", [])}),
         "clip": any("{clip}" in word for definition in chosen for word in definition["argv"]),
     }
-
-
-def _definition(name: str, definitions: Mapping[str, Any]) -> Mapping[str, Any]:
-    if name in definitions:
-        found: Mapping[str, Any] = definitions[name]
-        return found
-    path = os.path.join(_BUILT_IN, f"{name}.yml")
-    known = sorted(entry[:-4] for entry in os.listdir(_BUILT_IN) if entry.endswith(".yml"))
-    if name not in known:
-        raise AnsibleFilterError(
-            f"aggressor {name!r} is unknown: set matrix_aggressors to names among {', '.join([*known, *definitions])}, "
-            "or define it in matrix_aggressor_definitions"
-        )
-    with open(path, encoding="utf-8") as handle:
-        loaded: Mapping[str, Any] = yaml.safe_load(handle)
-    return loaded
 
 
 class FilterModule:
