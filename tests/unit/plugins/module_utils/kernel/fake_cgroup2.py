@@ -1,0 +1,184 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A stand-in for a cgroup v2 hierarchy: a directory tree with the kernel's rules for what may be written where.
+
+It is not the kernel; what it refuses is written down from cgroup-v2.rst and kernel/cgroup/cgroup.c.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.colocation.testbed.plugins.module_utils import files
+
+CONTROLLERS = "cpuset cpu memory pids"
+FILES = {
+    "cpu": {"cpu.weight": "100", "cpu.idle": "0", "cpu.max": "max 100000", "cpu.max.burst": "0"},
+    "cpuset": {"cpuset.cpus": "", "cpuset.mems": ""},
+    "memory": {"memory.min": "0", "memory.low": "0", "memory.high": "max", "memory.max": "max"},
+    "pids": {"pids.max": "max"},
+}
+
+
+def _error(number: int, path: str) -> OSError:
+    return OSError(number, os.strerror(number), path)
+
+
+class FakeCgroup2:
+    """The tree; ``install`` puts its rules in the place of the system calls that the library uses."""
+
+    def __init__(self, root: Path) -> None:
+        self.mount = root / "sys/fs/cgroup"
+        self.mount.mkdir(parents=True)
+        self._set(self.mount, "cgroup.controllers", CONTROLLERS)
+        self._set(self.mount, "cgroup.subtree_control", "")
+        self._set(self.mount, "cgroup.procs", "1")
+        self._set(self.mount, "cpuset.cpus.effective", "0-3")
+        self._set(self.mount, "cpuset.mems.effective", "0")
+        self.writes: list[str] = []
+        self.refuse: dict[str, int] = {}
+        self.refuse_after: dict[str, int] = {}
+        self._real = {"mkdir": os.mkdir, "rmdir": os.rmdir, "write": files.write_kernel}
+
+    def mountinfo(self) -> str:
+        return "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
+
+    def install(self, monkeypatch: Any) -> None:
+        monkeypatch.setattr(os, "mkdir", self.mkdir)
+        monkeypatch.setattr(os, "rmdir", self.rmdir)
+        monkeypatch.setattr(files, "write_kernel", self.write)
+
+    def get(self, name: str) -> str:
+        return (self.mount / name).read_text().strip()
+
+    def groups(self) -> list[str]:
+        return sorted(str(path.parent.relative_to(self.mount)) for path in self.mount.rglob("cgroup.controllers"))
+
+    def _inside(self, path: str | Path) -> bool:
+        return str(path).startswith(f"{self.mount}/")
+
+    def _set(self, directory: Path, name: str, text: str) -> None:
+        (directory / name).write_text(f"{text}\n")
+
+    def mkdir(self, path: str, mode: int = 0o777, **more: Any) -> None:
+        self._real["mkdir"](path, mode, **more)
+        if not self._inside(path):
+            return
+        place = Path(path)
+        enabled = (place.parent / "cgroup.subtree_control").read_text().split()
+        self._set(place, "cgroup.controllers", " ".join(enabled))
+        self._set(place, "cgroup.subtree_control", "")
+        self._set(place, "cgroup.procs", "")
+        for controller in enabled:
+            self._files(place, controller)
+
+    def _files(self, place: Path, controller: str) -> None:
+        for name, text in FILES[controller].items():
+            self._set(place, name, text)
+
+    def rmdir(self, path: str, **more: Any) -> None:
+        if not self._inside(path):
+            self._real["rmdir"](path, **more)
+            return
+        place = Path(path)
+        if self._children(place) or (place / "cgroup.procs").read_text().split():
+            raise _error(errno.EBUSY, path)
+        for item in place.iterdir():
+            item.unlink()
+        self._real["rmdir"](path)
+
+    @staticmethod
+    def _children(place: Path) -> list[Path]:
+        return [item for item in place.iterdir() if item.is_dir()]
+
+    def write(self, path: str, text: str) -> None:
+        if not self._inside(path):
+            self._real["write"](path, text)
+            return
+        try:
+            self._write(Path(path), text)
+        except OSError as exc:
+            raise files.FilesError(f"{path}: the kernel refused {text!r}") from exc
+
+    def _write(self, path: Path, text: str) -> None:
+        shown = str(path.relative_to(self.mount))
+        self.writes.append(f"{shown} {text}")
+        left = self.refuse_after.get(shown, 0)
+        self.refuse_after[shown] = left - 1
+        if shown in self.refuse and left <= 0:
+            raise _error(self.refuse[shown], str(path))
+        if not path.exists():
+            raise _error(errno.ENOENT, str(path))
+        rule = getattr(self, "_" + path.name.replace(".", "_"), None)
+        stored = rule(path.parent, text) if rule else text
+        self._set(path.parent, path.name, stored)
+
+    def _cgroup_subtree_control(self, place: Path, text: str) -> str:
+        available = (place / "cgroup.controllers").read_text().split()
+        enabled = (place / "cgroup.subtree_control").read_text().split()
+        for word in text.split():
+            sign, name = word[0], word[1:]
+            if sign == "+" and name not in available:
+                raise _error(errno.ENOENT, str(place))
+            if sign == "+" and place != self.mount and (place / "cgroup.procs").read_text().split():
+                raise _error(errno.EBUSY, str(place))
+            for child in self._children(place):
+                if sign == "-" and name in (child / "cgroup.subtree_control").read_text().split():
+                    raise _error(errno.EBUSY, str(place))
+                if sign == "+" and name not in enabled:
+                    self._files(child, name)
+                elif sign == "-":
+                    for file in FILES[name]:
+                        (child / file).unlink()
+            enabled = [*enabled, name] if sign == "+" and name not in enabled else enabled
+            enabled = [item for item in enabled if sign == "+" or item != name]
+        for child in self._children(place):
+            self._set(child, "cgroup.controllers", " ".join(enabled))
+        return " ".join(enabled)
+
+    def _cpu_idle(self, place: Path, text: str) -> str:
+        if text not in ("0", "1"):
+            raise _error(errno.ERANGE, str(place))
+        self._set(place, "cpu.weight", "0" if text == "1" else "100")
+        return text
+
+    def _cpu_weight(self, place: Path, text: str) -> str:
+        if (place / "cpu.idle").read_text().strip() == "1" or not 1 <= int(text) <= 10000:
+            raise _error(errno.EINVAL, str(place))
+        return text
+
+    def _cpu_max(self, place: Path, text: str) -> str:
+        quota, period = text.split()
+        burst = int((place / "cpu.max.burst").read_text())
+        if not 1000 <= int(period) <= 1_000_000 or (quota != "max" and (int(quota) < 1000 or burst > int(quota))):
+            raise _error(errno.EINVAL, str(place))
+        return text
+
+    def _cpu_max_burst(self, place: Path, text: str) -> str:
+        quota = (place / "cpu.max").read_text().split()[0]
+        if quota != "max" and int(text) > int(quota):
+            raise _error(errno.EINVAL, str(place))
+        return text
+
+    def _memory_max(self, place: Path, text: str) -> str:
+        return text if text == "max" else str(int(text) // 4096 * 4096)
+
+    _memory_high = _memory_low = _memory_min = _memory_max
+
+    def _cgroup_procs(self, place: Path, text: str) -> str:
+        if place != self.mount and (place / "cgroup.subtree_control").read_text().split():
+            raise _error(errno.EBUSY, str(place))
+        for other in self.mount.rglob("cgroup.procs"):
+            self._set(other.parent, other.name, "\n".join(pid for pid in other.read_text().split() if pid != text))
+        left = (place / "cgroup.procs").read_text().split()
+        return "\n".join([*left, text])
+
+    def vanish(self, name: str) -> None:
+        """Remove a group behind the library's back."""
+        for item in (self.mount / name).iterdir():
+            item.unlink()
+        self._real["rmdir"](self.mount / name)
