@@ -1,11 +1,11 @@
 # Copyright (c) 2026, colocation.testbed contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sections that say why the figures may be believed: guards, failed measurements, calibration, published results."""
+"""Sections that say why the figures may be believed: guards, failed measurements, published results."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import MeasurementRecord
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import numerals, words
@@ -13,7 +13,6 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.report.digest i
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import (
     Child,
     Html,
-    definitions,
     details,
     join,
     table,
@@ -83,34 +82,6 @@ def failed(records: Sequence[MeasurementRecord]) -> Html:
     if len(lost) <= 8:
         return join(note, listed)
     return join(note, details(f"Show all {len(lost)}", listed))
-
-
-def calibration(found: Json) -> Html:
-    """Make the calibration section: sentences, then whatever table and figures there are."""
-    pieces: list[Child] = [tag("p", str(text)) for text in found.get("sentences") or ()]
-    listed = found.get("table")
-    if isinstance(listed, Mapping):
-        pieces.append(_free_table(listed.get("columns") or (), listed.get("rows") or ()))
-    rest = {str(key).replace("_", " "): _free(value) for key, value in found.items() if _is_scalar(key, value)}
-    if rest:
-        pieces.append(definitions(rest))
-    return join(pieces)
-
-
-def _is_scalar(key: str, value: object) -> bool:
-    return key not in ("sentences", "table") and isinstance(value, (str, int, float))
-
-
-def _free_table(columns: Sequence[object], rows: Sequence[Sequence[object]]) -> Html:
-    return table([str(name) for name in columns], [[_free(value) for value in row] for row in rows], caption="Figures")
-
-
-def _free(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return numerals.plain(value)
-    return numerals.NONE if value is None else str(value)
 
 
 def reference(view: View) -> Html | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import MeasurementRecord
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import (
+    calibration_section,
     digest,
     evidence,
     figures,
@@ -60,7 +61,7 @@ def _page(view: View, run: RunDirectory) -> str:
         "navigation": join([tag("a", part.short, href=f"#{part.id}") for part in sections]),
         "chooser": _chooser(view) or Html(""),
         "verdict": hero.verdict(view),
-        "tiles": hero.tiles(view) or Html(""),
+        "tiles": (None if view.summary.get("calibration") else hero.tiles(view)) or Html(""),
         "sections": join([_section(part) for part in sections]),
         "footer": _footer(view),
         "style": Html(_template("style.css")),
@@ -113,10 +114,23 @@ def _each(view: View, make: Callable[[Condition], Html | None]) -> Html:
 def _sections(view: View, run: RunDirectory) -> list[Section]:
     found = run.measurements()
     return [
+        _calibration(view),
         *_result_sections(view, run, digest.digests(run)),
         *_evidence_sections(view, found),
         *_setup_sections(view, run, found),
     ]
+
+
+def _calibration(view: View) -> Section:
+    found = view.summary.get("calibration")
+    return Section(
+        "calibration",
+        "Calibration",
+        "Can the judge be trusted on this machine?",
+        "The same mode was measured twice under two names, where nothing may be found, and beside a service slowed "
+        "by a known amount, which must be found.",
+        calibration_section.render(found) if found else None,
+    )
 
 
 def _result_sections(view: View, run: RunDirectory, shrunk: Sequence[Digest]) -> list[Section]:
@@ -189,7 +203,6 @@ def _blocks(view: View, shrunk: Sequence[Digest], condition: Condition) -> Html 
 
 
 def _evidence_sections(view: View, found: Sequence[MeasurementRecord]) -> list[Section]:
-    calibration = view.summary.get("calibration")
     return [
         Section(
             "guards",
@@ -200,13 +213,6 @@ def _evidence_sections(view: View, found: Sequence[MeasurementRecord]) -> list[S
             evidence.guards(view),
         ),
         Section("failed", "Failed", "Measurements that do not count", "", evidence.failed(found)),
-        Section(
-            "calibration",
-            "Calibration",
-            "Can the judge be trusted on this machine?",
-            "",
-            evidence.calibration(calibration) if calibration else None,
-        ),
         Section("published", "Published", "Beside the published results", "", evidence.reference(view)),
     ]
 

@@ -29,7 +29,18 @@ class Line:
 def render(view: View, width: int = 100, unicode: bool = True) -> list[Line]:
     """Say the result in lines of at most ``width`` terminal cells (user's own long words apart)."""
     width = max(width, NARROWEST)
-    lines = [*_head(view, width), *_tables(view, width), *_doubts(view, width), *_guards(view, width)]
+    lines = [
+        *_head(view, width),
+        *_tables(view, width),
+        *_doubts(view, width),
+        *_calibration(view, width),
+        *_guards(view, width),
+    ]
+    return adapt(lines, unicode)
+
+
+def adapt(lines: Sequence[Line], unicode: bool) -> list[Line]:
+    """Keep to characters that the terminal has."""
     if unicode:
         return [Line(line.text.replace("\u00a0", " ").replace("\u202f", " "), line.tone) for line in lines]
     return [Line(text_table.to_ascii(line.text), line.tone) for line in lines]
@@ -147,6 +158,17 @@ def _doubts(view: View, width: int) -> list[Line]:
     if len(lines) > most:
         lines = [*lines[:most], Line("    … more in report.html")]
     return [Line(""), *lines] if lines else []
+
+
+def _calibration(view: View, width: int) -> list[Line]:
+    found = view.summary.get("calibration")
+    if not found:
+        return []
+    word, tone = ("The judge can be trusted here:", "pass") if found["trusted"] else ("The judge erred:", "fail")
+    lines = [Line(""), Line(word, tone)]
+    for sentence in found["sentences"]:
+        lines.extend(Line(text) for text in text_table.wrap(str(sentence), width, "  - ", "    "))
+    return lines
 
 
 def _guards(view: View, width: int) -> list[Line]:

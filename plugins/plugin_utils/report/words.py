@@ -18,6 +18,8 @@ _METRICS = {
     **PERCENTILES,
     "service_cpu_us_per_request": "Service CPU per request",
     "throughput_rps": "Throughput",
+    "batch_work_per_s": "Batch work",
+    "utilisation_pct": "Utilisation",
     "batch_work_kept_pct": "Batch work kept",
     "utilisation_won_points": "Utilisation won",
 }

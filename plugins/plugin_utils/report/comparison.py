@@ -1,0 +1,87 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Say in a terminal how runs differ: one table for each run that is compared with the first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report import numerals, text_table, words
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, Json, interval
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.terminal import SIGNS, Line, adapt
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.text_table import Column
+
+#: Shown without a threshold too; the others only where somebody set one.
+MAIN_METRICS = ("p90_us", "p99_us", "utilisation_pct", "batch_work_per_s")
+_UNITS = {"_us": "ms", "_pct": "%", "_rps": "/s", "_per_s": "/s"}
+
+
+def render(comparison: Json, width: int = 100, unicode: bool = True) -> list[Line]:
+    """Say a comparison (plugin_utils/compare.py) in lines of at most ``width`` terminal cells."""
+    result = str(comparison["result"])
+    verdict = "no regression" if result == "pass" else f"{len(comparison['failures'])} regression(s)"
+    lines = [Line(f"{SIGNS[result]} {result.upper()}  {verdict} against run {comparison['base']}", result)]
+    for text in comparison["failures"]:
+        lines.extend(Line(part, "fail") for part in text_table.wrap(str(text), width, "  - ", "    "))
+    for run_id in dict.fromkeys(str(change["run_id"]) for change in comparison["changes"]):
+        shown = [change for change in comparison["changes"] if change["run_id"] == run_id and _is_shown(change)]
+        lines.extend([Line(""), Line(f"{comparison['base']} → {run_id}")])
+        lines.extend(Line(text) for text in _table(shown, width))
+    if not comparison["thresholds"]:
+        lines.extend([Line(""), Line("No thresholds were set, so nothing was judged.")])
+    return adapt(lines, unicode)
+
+
+def _table(changes: Sequence[Json], width: int) -> list[str]:
+    """Set one table for all modes, with a heading line before the rows of each."""
+    lines = text_table.render(_columns(changes), width)
+    if len(lines) != len(changes) + 2:  # too narrow for a table: stacked, one part for each metric
+        return lines
+    headed, last = lines[:2], ""
+    for change, line in zip(changes, lines[2:], strict=True):
+        where = _where(change)
+        if where != last:
+            headed.extend(text_table.wrap(where, width))
+        headed.append(line)
+        last = where
+    return headed
+
+
+def _is_shown(change: Json) -> bool:
+    return change["metric"] in MAIN_METRICS or change["threshold_pct"] is not None
+
+
+def _columns(changes: Sequence[Json]) -> list[Column]:
+    def column(title: str, cells: list[str], drop: int = 0, left: bool = False) -> Column:
+        return Column(title, tuple(cells), drop, left)
+
+    intervals = [interval(change["change_pct"]) for change in changes]
+    limits = [change["threshold_pct"] for change in changes]
+    return [
+        column("metric", [words.metric_name(str(change["metric"])) for change in changes], left=True),
+        column("before", [_value(change, "before") for change in changes], 3),
+        column("after", [_value(change, "after") for change in changes], 4),
+        column("change", [numerals.change(found.value if found else None) for found in intervals]),
+        column("95 % interval", [numerals.change_span(found) for found in intervals], 2),
+        column("allowed", [numerals.NONE if limit is None else numerals.percent(float(limit)) for limit in limits], 1),
+        column("", [_judged(str(change["result"])) for change in changes], left=True),
+    ]
+
+
+def _where(change: Json) -> str:
+    condition = Condition(float(change["load_point"]), change["aggressor"])
+    return f"{text_table.shorten(str(change['mode']), 20)}, {words.condition_short(condition)}"
+
+
+def _judged(result: str) -> str:
+    return "" if result == "none" else f"{SIGNS[result]} {result}"
+
+
+def _value(change: Json, key: str) -> str:
+    metric, value = str(change["metric"]), float(change[key])
+    if metric.endswith("_us"):
+        return numerals.millis(value)
+    unit = next((unit for suffix, unit in _UNITS.items() if metric.endswith(suffix)), "")
+    text = numerals.plain(value, 1) if unit == "%" else numerals.plain(value)
+    return f"{text}{numerals.NBSP}{unit}" if unit == "%" else f"{text}{unit}"
