@@ -138,6 +138,8 @@ def start(manager: Manager, spec: specs.ProcessSpec) -> None:
     error = _start_unit(manager, spec, argv) if manager.kind == "systemd" else _start_detached(argv, paths)
     found = specs.read_pid_file(paths.pid)
     if found is None or found.state == "failed":
+        if found is not None:
+            processes.wait_end(found.supervisor, _KILL_DEADLINE_S)
         reason = found.error if found else error.strip() or "the supervisor wrote nothing"
         raise ControlError(f"process {spec.name}: could not be started: {reason}")
 
