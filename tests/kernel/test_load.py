@@ -203,21 +203,23 @@ def test_the_same_seed_gives_the_same_arrivals(spec: dict[str, Any], server: Ser
 
 
 def test_requests_leave_when_they_are_due(spec: dict[str, Any], tmp_path: Path) -> None:
-    """wrk's own timers count milliseconds: then 27 % of the gaps would be below 0.1 ms instead of 6 %."""
+    """wrk's own timers count milliseconds: then 27 % of the gaps would be below 0.1 ms instead of 6 %.
+
+    Gaps are compared where both requests left within 0.5 ms, so that a busy machine does not decide the outcome.
+    """
     found = send({**spec, "rate_rps": 600, "duration_s": 3}, tmp_path)
     assert found["requests"] / found["scheduled"] >= 0.99
     both = traced(spec)
-    assert sorted(abs(sent - due) for due, sent in both)[len(both) // 2] < 400
-    planned, real = (
-        sum(gap < 100 for gap in differences(times)) / 1800 for times in map(sorted, zip(*both, strict=True))
-    )
     late_ms = sorted((sent - due) / 1000 for due, sent in both)
+    gaps = [(b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(both) if max(a[1] - a[0], b[1] - b[0]) < 500]
+    planned, real = (sum(pair[kind] < 100 for pair in gaps) / len(gaps) for kind in (0, 1))
     shown = ", ".join(f"P{share} {late_ms[len(late_ms) * share // 100]:.3f} ms" for share in (50, 90, 99))
     print(f"\nleft after they were due: {shown}, at most {late_ms[-1]:.3f} ms")
-    print(f"gaps below 0.1 ms: {100 * planned:.1f} % planned, {100 * real:.1f} % sent")
+    print(f"gaps below 0.1 ms: {100 * planned:.1f} % planned, {100 * real:.1f} % sent, of {len(gaps)} gaps")
+    assert late_ms[0] >= 0, "nothing leaves early"
+    assert late_ms[len(late_ms) // 2] < 0.4
     assert planned == pytest.approx(0.06, abs=0.02)
-    assert real < 0.18
-    assert all(sent >= due for due, sent in both), "nothing leaves early"
+    assert real < 0.12
 
 
 def test_result_describes_the_window(spec: dict[str, Any], tmp_path: Path) -> None:
@@ -232,7 +234,7 @@ def test_result_describes_the_window(spec: dict[str, Any], tmp_path: Path) -> No
 
 
 def test_a_stall_is_seen_as_it_was(spec: dict[str, Any], server: Server, tmp_path: Path) -> None:
-    """Four requests are held: wrk's own correction adds more than a hundred that never were. What had to wait is late."""
+    """Four requests are held: wrk's own correction adds a hundred that never were. What had to wait is late."""
     server.hold(200, 4, 0.5)
     found = send({**spec, "connections": 4}, tmp_path)
     slow = {value: count for value, count in found["latency_us"] if value >= 400_000}
