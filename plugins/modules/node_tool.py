@@ -37,6 +37,25 @@ options:
     type: str
     choices: [present, absent]
     default: present
+  manager:
+    description:
+      - How processes are to run on this host. V(auto) is V(systemd) where that manages the host and this host is not a
+        network namespace of it, since units would run outside of the namespace; else V(supervised).
+    type: str
+    choices: [auto, supervised, systemd]
+    default: auto
+  cgroup_root:
+    description: Path of the host's control groups below each hierarchy; only checked.
+    type: str
+    default: colocation-testbed
+  cpus:
+    description: CPU list of the workloads; only checked, that all are online.
+    type: str
+    default: ""
+  housekeeping_cpus:
+    description: CPU list of samplers and supervisors; only checked, that all are online.
+    type: str
+    default: ""
   sha256:
     description: Hash of the wanted tool. The action plugin sets it.
     type: str
@@ -67,6 +86,10 @@ needs_transfer:
   description: Whether the host has another tool or none, and nothing was transferred yet.
   returned: always
   type: bool
+manager:
+  description: How processes are to run on this host, V(supervised) or V(systemd).
+  returned: always
+  type: str
 python:
   description: Version of the interpreter that runs the tool, null in check mode and when absent.
   returned: always
@@ -77,11 +100,13 @@ python:
 import hashlib
 import os
 import shutil
+from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, journal
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, cpu_list
 from ansible_collections.colocation.testbed.plugins.module_utils.node import control, spec
 
 _BY = "node"
@@ -89,6 +114,36 @@ _BY = "node"
 
 class NodeToolError(Exception):
     """The tool does not run on this host, or is still in use."""
+
+
+ERRORS = (
+    NodeToolError,
+    cgroup.CgroupError,
+    control.ControlError,
+    cpu_list.CpuListError,
+    files.FilesError,
+    journal.JournalError,
+)
+
+
+def choose_manager(wanted: str, run_root: str = "/run", proc_root: str = "/proc") -> str:
+    """Return how processes run here; `auto` looks for systemd and for its network namespace being ours."""
+    if wanted != "auto":
+        return wanted
+    if not os.path.isdir(f"{run_root}/systemd/system"):
+        return "supervised"
+    try:
+        same = os.stat(f"{proc_root}/1/ns/net").st_ino == os.stat(f"{proc_root}/self/ns/net").st_ino
+    except OSError:
+        return "supervised"
+    return "systemd" if same else "supervised"
+
+
+def check_settings(params: Mapping[str, Any]) -> None:
+    """Raise CpuListError or CgroupError where a setting of the host cannot be used on it."""
+    cpu_list.require_online(params["cpus"], "node_cpus")
+    cpu_list.require_online(params["housekeeping_cpus"], "node_housekeeping_cpus")
+    cgroup.check_name(params["cgroup_root"])
 
 
 def installed_sha256(path: str) -> str | None:
@@ -141,11 +196,13 @@ def remove(manager: control.Manager, book: journal.Journal) -> None:
 def run(module: AnsibleModule) -> dict[str, Any]:
     """Compare by hash, install or remove, read back."""
     params = module.params
+    check_settings(params)
     manager = control.Manager("supervised", params["state_dir"], params["node_python"])
     book = journal.Journal(os.path.join(params["state_dir"], "journal.json"))
     before = installed_sha256(manager.tool)
     wanted = params["sha256"] if params["state"] == "present" else None
     result: dict[str, Any] = {"path": manager.tool, "sha256": before, "python": None, "changed": before != wanted}
+    result["manager"] = choose_manager(params["manager"])
     result["needs_transfer"] = wanted is not None and before != wanted and params["src"] is None
     result["diff"] = {"before": f"{before or 'absent'}\n", "after": f"{wanted or 'absent'}\n"}
     if module.check_mode or result["needs_transfer"]:
@@ -167,6 +224,10 @@ def main() -> None:
             "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
             "node_python": {"type": "path", "default": "/usr/bin/python3"},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "manager": {"type": "str", "choices": ["auto", "supervised", "systemd"], "default": "auto"},
+            "cgroup_root": {"type": "str", "default": "colocation-testbed"},
+            "cpus": {"type": "str", "default": ""},
+            "housekeeping_cpus": {"type": "str", "default": ""},
             "sha256": {"type": "str"},
             "src": {"type": "path"},
         },
@@ -174,9 +235,10 @@ def main() -> None:
         supports_check_mode=True,
     )
     try:
-        module.exit_json(**run(module))
-    except (NodeToolError, files.FilesError, journal.JournalError, control.ControlError) as exc:
+        result = run(module)
+    except ERRORS as exc:
         module.fail_json(msg=str(exc))
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":
