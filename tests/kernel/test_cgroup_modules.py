@@ -1,0 +1,122 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The modules through Ansible on this machine: prediction, change, no second change, undo, and an equal host."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.kernel
+
+
+class Playbook:
+    """Runs tasks on this machine and returns what each registered."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.root = f"colocation-testbed-test-{os.getpid()}-modules"
+        self.state = str(directory / "state")
+
+    def run(self, *tasks: dict[str, Any]) -> list[dict[str, Any]]:
+        found = self.directory / "results.json"
+        registered = [{**task, "register": f"result_{number}"} for number, task in enumerate(tasks)]
+        names = ", ".join(f"result_{number}" for number in range(len(tasks)))
+        write = {
+            "ansible.builtin.copy": {"content": f"{{{{ [{names}] | to_json }}}}", "dest": str(found), "mode": "0600"}
+        }
+        play = {"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": [*registered, write]}
+        book = self.directory / "play.yml"
+        book.write_text(yaml.safe_dump([play]))
+        argv = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", "localhost,", str(book)]
+        variables = {"ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_PYTHON_INTERPRETER": "/usr/bin/python3"}
+        environment = {**os.environ, **variables, "LC_ALL": "C.UTF-8"}
+        done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        if done.returncode:
+            raise AssertionError(done.stdout + done.stderr)
+        return list(json.loads(found.read_text()))
+
+    def module(self, name: str, **options: Any) -> dict[str, Any]:
+        more = options.pop("task", {})
+        return {f"colocation.testbed.{name}": options, **more}
+
+    def groups(self, **more: Any) -> dict[str, Any]:
+        batch = {"name": "batch", "cpu_idle": True, "cpu_shares": 2, "memory_max_bytes": 2**30}
+        groups = [{"name": "service", "cpu_shares": 512}, batch]
+        return self.module("cgroup", root=self.root, state_dir=self.state, groups=groups, **more)
+
+
+@pytest.fixture
+def playbook(tmp_path: Path) -> Playbook:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    return Playbook(tmp_path)
+
+
+def test_change_once_predict_and_undo_to_an_equal_host(playbook: Playbook) -> None:
+    # Only our own part of the machine is compared: other programs make groups and processes as they like.
+    snapshot = {"paths": [playbook.state], "ignore": ["sysctls/*", "processes/*", "mounts/*", "links/*", "routes/*"]}
+    before, check, change, again, info, undo_check, undone, undone_again, after = playbook.run(
+        playbook.module("host_snapshot", **snapshot),
+        playbook.groups(task={"check_mode": True, "diff": True}),
+        playbook.groups(task={"diff": True}),
+        playbook.groups(),
+        playbook.module("cgroup_info", root=playbook.root, names=["batch", "none"]),
+        playbook.module("journal_undo", state_dir=playbook.state, task={"check_mode": True}),
+        playbook.module("journal_undo", state_dir=playbook.state),
+        playbook.module("journal_undo", state_dir=playbook.state),
+        playbook.module("host_snapshot", **snapshot),
+    )
+    assert [item["changed"] for item in (check, change, again)] == [True, True, False]
+    assert check["diff"] == change["diff"]
+    assert check["diff"]["after"][f"{playbook.root}/batch"]["cpu_idle"] == 1
+    assert info["groups"]["batch"]["values"]["cpu_idle"] == 1
+    assert info["groups"]["none"]["exists"] is False
+    assert change["policy_values"]["batch/cpu.idle"] == "1"
+    assert undo_check["undone"] == undone["undone"]
+    assert [item["changed"] for item in (undo_check, undone, undone_again)] == [True, True, False]
+    assert not any(playbook.root in key for item in (before, after) for key in item["snapshot"]["cgroups"])
+    assert before["snapshot"]["files"] == after["snapshot"]["files"]
+
+
+BAD_GROUPS: list[tuple[dict[str, Any], str]] = [
+    ({"name": "../x"}, "not allowed"),
+    ({"name": "a", "cpu_shares": 1}, "write a number from 2 to 262144"),
+    ({"name": "a", "cpuset_cpus": "0-4000"}, "is not within its parent's"),
+    ({"name": "a", "cpu_shares": 5, "cpu_weight": 5}, "mutually exclusive"),
+    ({"name": "a", "pids": [4194304]}, "process 4194304 does not exist"),
+]
+
+
+def test_bad_input_is_one_sentence_and_changes_nothing(playbook: Playbook) -> None:
+    options = {"root": playbook.root, "state_dir": playbook.state, "task": {"ignore_errors": True}}
+    results = playbook.run(*(playbook.module("cgroup", groups=[group], **options) for group, _ in BAD_GROUPS))
+    for result, (_, words) in zip(results, BAD_GROUPS, strict=True):
+        assert words in result["msg"]
+        assert "\n" not in result["msg"]
+    assert not os.path.exists(playbook.state)
+    assert not os.path.isdir(cgroup.detect().path("cpu", playbook.root))
+
+
+def test_a_corrupt_journal_stops_everything(playbook: Playbook) -> None:
+    os.mkdir(playbook.state)
+    Path(playbook.state, "journal.json").write_text("{")
+    results = playbook.run(
+        playbook.groups(task={"ignore_errors": True}),
+        playbook.module("journal_undo", state_dir=playbook.state, task={"ignore_errors": True}),
+    )
+    for result in results:
+        assert "is not JSON" in result["msg"]
+        assert "nothing was touched" in result["msg"]
+    assert not os.path.isdir(cgroup.detect().path("cpu", playbook.root))
