@@ -25,6 +25,7 @@ SCHEMA = 1
 KINDS = ("file", "value", "directory", "cgroup", "process", "netns", "link", "package", "unit")
 LOCK_DEADLINE_S = 30.0
 _POLL_S = 0.05
+_FLUSH_S = 0.25
 _SELF = "journal"
 
 
@@ -187,7 +188,7 @@ class Journal:
     def forget_many(self, keys: Iterable[tuple[str, str]]) -> None:
         """Drop several (kind, target) entries with one durable write."""
         dropped = set(keys)
-        if not self.exists():
+        if not dropped or not self.exists():
             return
         with self._locked():
             entries = self.entries()
@@ -198,28 +199,38 @@ class Journal:
     def undo(self, handlers: Mapping[str, Handler], check: bool = False) -> tuple[Undone, ...]:
         """Undo all entries, newest first, and return what became of each; with ``check`` only say what would.
 
-        An entry leaves the journal as soon as it is undone, so a killed undo can go on; kept and failed ones stay.
+        Undone entries leave the journal within a moment, so a killed undo can go on; kept and failed ones stay.
         When none is left the journal goes, and the state directory with it if the journal had made it. The lock isn't
         held while handlers run: a process that is being ended may itself want to write the journal. Raises
         JournalError before anything is touched when the journal is corrupt.
         """
         entries = self.entries()
+        own = [entry for entry in reversed(entries) if entry.kind == "directory" and entry.by == _SELF]
         done: list[Undone] = []
-        own: list[Entry] = []
-        for entry in reversed(entries):
-            if entry.kind == "directory" and entry.by == _SELF:
-                own.append(entry)
-                continue
-            handler = handlers.get(entry.kind)
-            outcome = handler(entry, check) if handler else Outcome("failed", f"no handler for kind {entry.kind}")
-            done.append(Undone(entry, outcome))
-            if outcome.result == "undone" and not check:
-                self.forget_many([(entry.kind, entry.target)])
+        try:
+            flushed_s, waiting = time.monotonic(), 0
+            for entry in reversed(entries):
+                if entry in own:
+                    continue
+                handler = handlers.get(entry.kind)
+                outcome = handler(entry, check) if handler else Outcome("failed", f"no handler for kind {entry.kind}")
+                done.append(Undone(entry, outcome))
+                waiting += 1
+                # Undoing twice is harmless, and a durable write for each of a thousand entries would take a minute.
+                if not check and time.monotonic() - flushed_s > _FLUSH_S:
+                    self._forget_undone(done[-waiting:])
+                    flushed_s, waiting = time.monotonic(), 0
+        finally:
+            if not check:
+                self._forget_undone(done)
         if all(item.outcome.result == "undone" for item in done):
             done += [Undone(entry, Outcome("undone", f"{entry.target}: directory removed")) for entry in own]
             if not check:
                 self._remove(own)
         return tuple(done)
+
+    def _forget_undone(self, done: Sequence[Undone]) -> None:
+        self.forget_many([(item.entry.kind, item.entry.target) for item in done if item.outcome.result == "undone"])
 
     def _write(self, entries: Iterable[Entry]) -> None:
         try:

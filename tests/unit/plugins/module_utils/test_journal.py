@@ -38,7 +38,8 @@ def test_the_first_value_wins_and_the_note_is_renewed(book: Journal) -> None:
     assert len(book.entries()) == 1
 
 
-def test_entries_are_undone_newest_first_and_leave_one_by_one(book: Journal) -> None:
+def test_entries_are_undone_newest_first_and_leave_soon(book: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "_FLUSH_S", -1.0)
     book.record_many([Change("value", name, "0") for name in "abc"], "test")
     seen: list[tuple[str, int]] = []
 
@@ -50,6 +51,19 @@ def test_entries_are_undone_newest_first_and_leave_one_by_one(book: Journal) -> 
     assert seen == [("c", 3), ("b", 2), ("a", 1)]
     assert not book.exists()
     assert not os.path.exists(book.path + ".lock")
+
+
+def test_an_undo_that_is_cut_short_keeps_what_is_left(book: Journal) -> None:
+    book.record_many([Change("value", name, "0") for name in "abc"], "test")
+
+    def handler(entry: journal.Entry, _check: bool) -> Outcome:
+        if entry.target == "b":
+            raise KeyboardInterrupt
+        return Outcome("undone", "")
+
+    with pytest.raises(KeyboardInterrupt):
+        book.undo({"value": handler})
+    assert [entry.target for entry in book.entries()] == ["a", "b"]
 
 
 def test_check_changes_nothing(book: Journal) -> None:
