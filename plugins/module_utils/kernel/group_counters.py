@@ -9,10 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, procfs
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel.kept_file import KeptFile
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.kept_file import KeptFile, read_fresh
 
 FIELDS = ("cpu_s", "throttled_s", "throttled_periods", "memory_bytes", "tasks", "run_s", "wait_s")
-Number = float
 Values = dict[str, "float | None"]
 
 
@@ -87,10 +86,10 @@ class GroupReader:
         self._stat = KeptFile(f"{place}/cpu.stat")
         if cpu.version == 1:
             self._usage = KeptFile(f"{layout.path('cpuacct', group)}/cpuacct.usage")
-            self._tasks = KeptFile(f"{place}/tasks")
+            self._tasks = f"{place}/tasks"
             self._cpu = self._cpu_v1
         else:
-            self._tasks = KeptFile(f"{place}/cgroup.threads")
+            self._tasks = f"{place}/cgroup.threads"
             self._cpu = self._cpu_v2
         memory = layout.find("memory")
         name = "memory.usage_in_bytes" if memory and memory.version == 1 else "memory.current"
@@ -109,7 +108,7 @@ class GroupReader:
     def read(self) -> Values:
         """Return the figures of FIELDS; None for what cannot be read, all None where the group is not there."""
         cpu_s, throttled_s, throttled_periods = self._cpu()
-        tids = parse_tids(self._tasks.read())
+        tids = parse_tids(read_fresh(self._tasks))
         run_s, wait_s = (None, None) if tids is None else self._times.update(tids)
         return {
             "cpu_s": cpu_s,
@@ -120,10 +119,6 @@ class GroupReader:
             "run_s": run_s,
             "wait_s": wait_s,
         }
-
-    def tids(self) -> list[int]:
-        """Return the tasks that are in the group now."""
-        return parse_tids(self._tasks.read()) or []
 
 
 def _scaled(value: int | None, divisor: float) -> float | None:

@@ -10,6 +10,19 @@ import os
 _CHUNK_BYTES = 65536
 
 
+def read_fresh(path: str) -> bytes | None:
+    """Return the content of a file that is opened anew, or None.
+
+    For `tasks` and `cgroup.procs` of cgroup v1: while such a file is open and read more often than once a second, the
+    kernel answers from the list that it made first (cgroup_pidlist_start in kernel/cgroup/cgroup-v1.c).
+    """
+    kept = KeptFile(path)
+    try:
+        return kept.read()
+    finally:
+        kept.close()
+
+
 class KeptFile:
     """Keeps a descriptor open. A read that fails closes it; `reopen` tells whether the path is tried again."""
 

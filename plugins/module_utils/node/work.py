@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, procfs
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.group_counters import GroupReader
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel.kept_file import KeptFile
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.kept_file import KeptFile, read_fresh
 
 UNITS = {"ffmpeg_progress": "frames", "cpu_time": "cpu_s", "io_bytes": "bytes", "net_bytes": "bytes"}
 _FRAME = re.compile(rb"^frame=\s*(\d+)\s*\n", re.MULTILINE)
@@ -57,7 +57,7 @@ class IoBytes:
 
     def __init__(self, directory: str, proc_root: str = procfs.PROC_ROOT) -> None:
         """Take the group's directory."""
-        self._procs = KeptFile(f"{directory}/cgroup.procs")
+        self._procs = f"{directory}/cgroup.procs"
         self._proc_root = proc_root
         self._files: dict[int, KeptFile] = {}
         self._last: dict[int, int] = {}
@@ -65,7 +65,7 @@ class IoBytes:
 
     def read(self) -> float | None:
         """Return the sum over living and ended processes, or None where the group cannot be read."""
-        content = self._procs.read()
+        content = read_fresh(self._procs)
         if content is None:
             return None
         pids = {int(word) for word in content.split()}
