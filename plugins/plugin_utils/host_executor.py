@@ -29,13 +29,23 @@ class HostExecutorError(Exception):
 class HostExecutor:
     """Runs modules on one host, with the variables, connection and privileges that the inventory gives it."""
 
-    def __init__(self, action: ActionBase, name: str, task_vars: Mapping[str, Any]) -> None:
-        """Prepare the connection to the host ``name`` (it is opened by the first module)."""
+    def __init__(
+        self,
+        action: ActionBase,
+        name: str,
+        task_vars: Mapping[str, Any],
+        instead: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Prepare the connection to the host ``name`` (it is opened by the first module).
+
+        :param instead: variables that replace the inventory's, such as another connection.
+        """
         if name not in task_vars["hostvars"]:
             raise HostExecutorError(f"{name}: no such host in the inventory; add it to inventories/…/hosts.yml")
         self.name = name
         self._variables = dict(task_vars["hostvars"].raw_get(name))
         self._variables.setdefault("inventory_hostname", name)
+        self._variables.update(instead or {})
         self._templar = action._templar.copy_with_new_env(available_variables=self._variables)
         self._inner = self._sub_action(action)
 

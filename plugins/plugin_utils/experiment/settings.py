@@ -70,10 +70,10 @@ def from_arguments(arguments: Mapping[str, Any], where: str = "matrix_") -> Matr
             raise SettingsError(f"{where}{name} is {arguments[name]}: allowed are {low} to {high} ({why}); change it")
     _check_lists(arguments, where)
     connections, threads = int(arguments["load_connections"]), int(arguments["load_threads"])
-    if connections < threads:
+    if connections % threads:
         raise SettingsError(
-            f"{where}load_connections is {connections}, below {where}load_threads {threads}: "
-            "wrk gives every thread at least one connection; raise it"
+            f"{where}load_connections is {connections}, which {where}load_threads {threads} does not divide: "
+            "every thread of wrk gets as many connections; choose a multiple"
         )
     run_id = str(arguments["run_id"])
     if run_id and not RUN_ID.fullmatch(run_id):

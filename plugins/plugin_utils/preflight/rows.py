@@ -36,9 +36,9 @@ def table(rows: Sequence[Row], width: int = 0) -> str:
     cells = [(row.what, row.where, row.needed, row.found) for row in rows]
     limit = max(16, (total - 14) // 3)
     widths = [min(limit, max(len(line[i]) for line in [HEADER, *cells])) for i in range(4)]
-    lines = ["    " + _line(HEADER, widths)]
+    lines = ["      " + _line(HEADER, widths)]
     for row, cell in zip(rows, cells, strict=True):
-        lines.append(f"{SIGNS[row.level]:<4}" + _line(cell, widths))
+        lines.append(f"{SIGNS[row.level]:<6}" + _line(cell, widths))
         if row.level != "ok" and row.consequence:
             lines += textwrap.wrap(
                 row.consequence, max(30, total - 8), initial_indent="      → ", subsequent_indent=" " * 8

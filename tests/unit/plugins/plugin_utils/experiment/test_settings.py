@@ -64,6 +64,8 @@ def test_bad_arguments_get_one_sentence(name, value, words):
         assert word in text
 
 
-def test_every_thread_needs_a_connection():
-    with pytest.raises(settings.SettingsError, match="load_connections is 2, below matrix_load_threads 4"):
-        settings.from_arguments({**GOOD, "load_threads": 4, "load_connections": 2})
+@pytest.mark.parametrize("connections", [2, 42])
+def test_every_thread_gets_as_many_connections(connections):
+    words = f"load_connections is {connections}, which matrix_load_threads 4 does not divide"
+    with pytest.raises(settings.SettingsError, match=words):
+        settings.from_arguments({**GOOD, "load_threads": 4, "load_connections": connections})

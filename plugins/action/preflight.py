@@ -1,0 +1,59 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's side of preflight: look at everything, show one table, fail once with all problems."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.colocation.testbed.plugins.modules import preflight
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import arguments, preparation
+from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutor
+from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import rows, survey, variables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+OPTIONS = arguments.of_documentation(preflight.DOCUMENTATION)
+
+
+class ActionModule(ActionBase):
+    """Check inventory, variables and hosts."""
+
+    _supports_check_mode = True
+    _requires_connection = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Look, show, and fail where something is missing."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        known = task_vars or {}
+        _, given = self.validate_argument_spec(argument_spec=OPTIONS)
+        options = variables.role_options(preparation.COLLECTION_ROOT / "roles")
+        looking = survey.Survey(
+            known["groups"], options, lambda name: self._reach(name, known), int(given["min_free_mib"])
+        )
+        found = looking.of_controller(self._own_variables(known))
+        if not rows.problems(found):
+            for role in ("tested", "load"):
+                found += looking.of_host(known["groups"][role][0], role)
+        self._display.display("\n" + rows.table(found))
+        problems = rows.problems(found)
+        listed = [dataclasses.asdict(row) for row in found]
+        if problems:
+            return {**result, "failed": True, "msg": "\n".join(problems), "rows": listed}
+        return {**result, "changed": False, "rows": listed}
+
+    def _own_variables(self, known: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the variables that might be a role's, templated."""
+        prefixes = tuple({f"{path.name}_" for path in (preparation.COLLECTION_ROOT / "roles").iterdir()})
+        return {name: self._templar.template(known[name]) for name in known if name.startswith(prefixes)}
+
+    def _reach(self, name: str, known: Mapping[str, Any]) -> HostExecutor:
+        """Return a host of the inventory; one of the lab is asked on the machine that carries it."""
+        if name in known["groups"].get("lab", ()):
+            return HostExecutor(self, name, known, {"ansible_connection": "local"})
+        return HostExecutor(self, name, known)

@@ -1,0 +1,121 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Look at everything, the controller first, then each host, and return all rows: one pass, no stop at the first."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.colocation.testbed.plugins.module_utils.measure import limits
+from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation import PolicyError
+from ansible_collections.colocation.testbed.plugins.plugin_utils import definitions
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import preparation, settings
+from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutorError
+from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import controller, hosts, variables
+from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight.rows import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.deployed import Host
+
+#: program → argv that prints its version, variable that lets the collection install it, that variable's default.
+PROGRAMS = {
+    "tested": {
+        "nginx": (["nginx", "-v"], "latency_service_install"),
+        "ffmpeg": (["ffmpeg", "-version"], "batch_workload_install"),
+    },
+    "load": {
+        "gcc": (["gcc", "--version"], "load_generator_install"),
+        "make": (["make", "--version"], "load_generator_install"),
+    },
+}
+
+
+class Survey:
+    """Collects rows; ``reach`` returns a host that modules can be run on, or raises HostExecutorError."""
+
+    def __init__(
+        self,
+        groups: Mapping[str, Sequence[str]],
+        options: variables.Options,
+        reach: Callable[[str], Host],
+        min_free_mib: int,
+    ) -> None:
+        """Remember what is to be looked at."""
+        self._groups = groups
+        self._options = options
+        self._reach = reach
+        self._min_free_mib = min_free_mib
+
+    def of_controller(self, user_variables: Mapping[str, Any]) -> list[Row]:
+        """Return the rows of controller, inventory groups, variables and definitions."""
+        roles = frozenset(path.name for path in (preparation.COLLECTION_ROOT / "roles").iterdir())
+        found = [*controller.programs(), *controller.groups(self._groups)]
+        found += variables.check(user_variables, self._options, roles, controller.WHERE)
+        if any(row.level == "missing" for row in found):
+            return found
+        return [*found, *self._matrix(user_variables)]
+
+    def of_host(self, name: str, role: str) -> Iterator[Row]:
+        """Yield the rows of one host."""
+        try:
+            host = self._reach(name)
+            asked_s = time.time()
+            facts = host.run("node_facts", self._question(host, role))
+            offset_s = preparation.clock_offset_s(asked_s, float(facts["wall_s"]), time.time())
+        except HostExecutorError as exc:
+            yield Row("connection", name, "reachable", "no answer", "missing", str(exc))
+            return
+        yield from hosts.check(facts, self._needs(host, role), offset_s)
+
+    def _matrix(self, given: Mapping[str, Any]) -> Iterator[Row]:
+        arguments = {
+            name.removeprefix("matrix_"): self._value(given, name)
+            for name in self._options
+            if name.startswith("matrix_")
+        }
+        arguments |= {"tested": self._groups["tested"], "load": self._groups["load"]}
+        problems: list[str] = []
+        try:
+            wanted = settings.from_arguments(arguments)
+            limits.check(wanted.limits)
+            definitions.load_definitions(
+                preparation.COLLECTION_ROOT,
+                wanted.modes,
+                arguments["mode_definitions"],
+                arguments["policy_definitions"],
+                arguments["aggressor_definitions"],
+                wanted.aggressors,
+            )
+        except definitions.DefinitionsError as exc:
+            problems = list(exc.problems)
+        except (settings.SettingsError, limits.LimitsError, PolicyError) as exc:
+            problems = [str(exc)]
+        yield from controller.sentences("matrix", "valid", problems)
+
+    def _value(self, given: Mapping[str, Any], name: str) -> Any:
+        return given.get(name, self._options[name].get("default"))
+
+    def _question(self, host: Host, role: str) -> dict[str, Any]:
+        return {
+            "state_dir": host.variable("node_state_dir", self._options["node_state_dir"]["default"]),
+            "node_python": host.variable("node_python", self._options["node_python"]["default"]),
+            "programs": {name: argv for name, (argv, _variable) in PROGRAMS[role].items()},
+        }
+
+    def _needs(self, host: Host, role: str) -> hosts.Needs:
+        port = int(host.variable("latency_service_port", self._options["latency_service_port"]["default"]))
+        return hosts.Needs(
+            name=host.name,
+            cpus=str(host.variable("node_cpus", "")),
+            housekeeping_cpus=str(host.variable("node_housekeeping_cpus", "")),
+            min_free_mib=self._min_free_mib,
+            ports={port: "latency_service_port"} if role == "tested" else {},
+            programs={
+                name: (variable, bool(host.variable(variable, True)))
+                for name, (_argv, variable) in PROGRAMS[role].items()
+            },
+        )
