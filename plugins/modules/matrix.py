@@ -59,7 +59,7 @@ options:
   load_threads: {description: Threads of wrk., type: int, default: 1}
   load_connections: {description: Connections of wrk., type: int, default: 40}
   peak_rps: {description: Peak rate of the service in requests per second. 0 measures it first., type: int, default: 0}
-  peak_window_s: {description: Seconds for which the peak is measured., type: int, default: 4}
+  peak_window_s: {description: Seconds for which the peak is measured., type: int, default: 3}
   hold_pm_qos: {description: 'Whether idle states are kept off on all measured CPUs. V(false) makes the run invalid,
       which is its use.', type: bool, default: true}
   limits:

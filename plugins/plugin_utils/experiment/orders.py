@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.deployed import Testbed
     from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.settings import MatrixSettings
 
+#: Measurements of a peak that lie within this share of each other agree.
+PEAK_AGREEMENT = 0.02
+
 
 def used_definitions(settings: MatrixSettings, definitions: Definitions) -> dict[str, dict[str, Any]]:
     """Return the definitions that a run uses, for its manifest."""
@@ -40,6 +43,15 @@ def groups(mode: str, definitions: Definitions, testbed: Testbed, hosts: Mapping
     cpus = len(quantity.parse_cpu_list(host["measured_cpus"]))
     requests = {"service": testbed.service.requests, "batch": testbed.batch.requests}
     return specs.root_group(node) + definitions.groups(mode, requests, cpus, int(host["memory_bytes"]))
+
+
+def peak_found(rates_rps: Sequence[float]) -> bool:
+    """Return whether a peak is believed: the best two of its measurements agree.
+
+    Noise only takes from a peak, so the best are the truest, and one alone could still be short of it.
+    """
+    best = sorted(rates_rps)[-2:]
+    return len(best) == 2 and best[0] >= best[1] * (1 - PEAK_AGREEMENT)
 
 
 def rounded_rps(peak_rps: float) -> float:
