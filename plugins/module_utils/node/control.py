@@ -123,7 +123,7 @@ def prepare(
     book.record_many(changes, BY)
     os.makedirs(folder, exist_ok=True)
     for path in (paths.pid, paths.exit, *outputs):
-        _unlink(path)
+        files.restore(path, None)
     if tool_spec is not None:
         files.write_atomic(paths.tool_spec, tool_spec)
 
@@ -224,16 +224,7 @@ def _remove_unit(manager: Manager, paths: specs.Paths) -> list[tuple[str, str]]:
 def remove(paths: specs.Paths) -> None:
     """Remove the files of a stopped process."""
     for path in paths.all:
-        _unlink(path)
-
-
-def _unlink(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return
-    except OSError as exc:
-        raise ControlError(f"{path}: cannot be removed ({exc.strerror}); run as root") from exc
+        files.restore(path, None)
 
 
 def wait_ended(paths: specs.Paths, timeout_s: float) -> bool:
