@@ -66,7 +66,6 @@ EXAMPLES = r"""
     paths: [/etc/nginx]
     compare_to: "{{ before.snapshot }}"
   register: after
-  failed_when: after.differences | length > 0
 """
 
 RETURN = r"""
