@@ -24,7 +24,8 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "plugins/modules": ({UTILS}, {"ansible.module_utils"}),
     "plugins/connection": ({UTILS}, {"ansible"}),
     "plugins/filter": ({UTILS, "plugins.plugin_utils"}, {"ansible"}),
-    "plugins/action": ({UTILS, "plugins.plugin_utils"}, {"ansible"}),
+    # An action reads its options from the documentation of the module of the same name.
+    "plugins/action": ({UTILS, "plugins.plugin_utils", "plugins.modules"}, {"ansible"}),
     "plugins/plugin_utils": ({UTILS, "plugins.plugin_utils"}, CONTROLLER_PACKAGES),
     "files/node": ({f"{UTILS}.node"}, set()),
 }

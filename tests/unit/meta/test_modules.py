@@ -14,7 +14,18 @@ MODULES = sorted(path for path in (ROOT / "plugins" / "modules").glob("*.py") if
 DOCUMENTED = files_below("plugins", suffix=".py")
 EACH_MODULE = pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
 TASK_KEYWORDS = {
-    *("become", "changed_when", "check_mode", "delay", "delegate_to", "environment", "loop", "loop_control", "name"),
+    *(
+        "become",
+        "changed_when",
+        "check_mode",
+        "delay",
+        "delegate_to",
+        "environment",
+        "failed_when",
+        "loop",
+        "loop_control",
+        "name",
+    ),
     *("no_log", "notify", "register", "retries", "run_once", "tags", "until", "vars", "when"),
 }
 
