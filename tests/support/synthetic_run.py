@@ -17,7 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import guards, schedule
-from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import Cell, MeasurementRecord
+from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import (
+    Cell,
+    GuardResult,
+    MeasurementRecord,
+)
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory
 
 TESTED, LOAD = "tested1", "load1"
@@ -348,6 +352,32 @@ def _window(options: Options, cell: Cell, number: int) -> _Window:
         steal=hit,
         fault=options.faults.get(name),
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class Readings:
+    """What one measurement brings home, before it is judged; the arguments of ``guards.evaluate``."""
+
+    manifest: dict[str, Any]
+    record: MeasurementRecord
+    load: dict[str, Any]
+    samples: dict[str, list[dict[str, Any]]]
+    policy: dict[str, Any]
+
+    def evaluate(self) -> dict[str, GuardResult]:
+        """Return every guard's result by name."""
+        found = guards.evaluate(self.manifest, self.record, self.load, self.samples, self.policy)
+        return {result.guard: result for result in found}
+
+
+def readings(options: Options, mode: str, block: int = 1, attempt: int = 1) -> Readings:
+    """Return the readings of one measurement without writing a run."""
+    document = manifest(options)
+    plan = schedule.plan(schedule.Config.from_manifest(document))
+    cell = next(cell for cell in plan if (cell.mode, cell.block) == (mode, block))
+    window = _window(options, dataclasses.replace(cell, attempt=attempt), block)
+    record = MeasurementRecord.of(window.cell, window.rate_rps)
+    return Readings(document, record, load_result(window), _samples(window), _policy(window))
 
 
 def make_run(path: Path | str, options: Options | None = None) -> RunDirectory:

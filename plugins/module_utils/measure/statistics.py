@@ -15,7 +15,9 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from statistics import fmean, median, stdev
+from typing import Callable
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import student
 
@@ -49,12 +51,20 @@ class Interval:
         }
 
 
-@functools.lru_cache(maxsize=256)
-def bootstrap_means(values: tuple[float, ...], resamples: int = RESAMPLES, seed: int = _SEED) -> tuple[float, ...]:
-    """Return the sorted means of resamples of ``values`` with replacement (Efron 1979)."""
+@functools.lru_cache(maxsize=16)
+def _resamplers(size: int, resamples: int, seed: int) -> tuple[Callable[[Sequence[float]], tuple[float, ...]], ...]:
+    """Return functions that each draw one resample of ``size`` (2 or more) values with replacement.
+
+    Which places are drawn depends on no value, so that all figures of a run share the drawing, which costs most.
+    """
+    places = random.Random(seed).choices(range(size), k=size * resamples)  # noqa: S311 - no secret
+    return tuple(itemgetter(*places[start : start + size]) for start in range(0, size * resamples, size))
+
+
+def bootstrap_means(values: Sequence[float], resamples: int = RESAMPLES, seed: int = _SEED) -> tuple[float, ...]:
+    """Return the sorted means of resamples of two ``values`` or more, with replacement (Efron 1979)."""
     size = len(values)
-    drawn = random.Random(seed).choices(values, k=size * resamples)  # noqa: S311 - no secret
-    return tuple(sorted(sum(drawn[start : start + size]) / size for start in range(0, size * resamples, size)))
+    return tuple(sorted(sum(draw(values)) / size for draw in _resamplers(size, resamples, seed)))
 
 
 def _percentiles(ordered: Sequence[float], level: float) -> tuple[float, float]:
@@ -70,7 +80,7 @@ def mean_interval(values: Sequence[float], level: float = LEVEL, resamples: int 
     if len(values) < 2:
         raise StatisticsError(f"interval: {len(values)} values; at least two are needed, measure more blocks")
     parametric = t_interval(values, level)
-    low, high = _percentiles(bootstrap_means(tuple(values), resamples), level)
+    low, high = _percentiles(bootstrap_means(values, resamples), level)
     return Interval(parametric.value, min(parametric.low, low), max(parametric.high, high))
 
 
@@ -98,8 +108,8 @@ def difference_interval(
     # Welch and Satterthwaite's degrees of freedom
     df = total**2 / sum(error**2 / (len(values) - 1) for error, values in zip(errors, (first, second)))
     half = student.t_quantile(1.0 - level / 2.0, df) * math.sqrt(total)
-    left = _shuffled(bootstrap_means(tuple(first), resamples, _SEED))
-    right = bootstrap_means(tuple(second), resamples, _SEED + 1)
+    left = _shuffled(bootstrap_means(first, resamples, _SEED))
+    right = bootstrap_means(second, resamples, _SEED + 1)
     low, high = _percentiles(sorted(b - a for a, b in zip(left, right)), level)
     return Interval(shift, min(shift - half, low), max(shift + half, high))
 
@@ -150,8 +160,7 @@ def median_interval(values: Sequence[float], resamples: int = 2_000) -> Interval
     size = len(values)
     if size < MIN_BLOCKS:
         return None
-    drawn = random.Random(_SEED).choices(values, k=size * resamples)  # noqa: S311 - no secret
-    medians = sorted(median(drawn[start : start + size]) for start in range(0, size * resamples, size))
+    medians = sorted(median(draw(values)) for draw in _resamplers(size, resamples, _SEED))
     low, high = _percentiles(medians, LEVEL)
     return Interval(median(values), low, high)
 
