@@ -1,0 +1,17 @@
+"""The lab that the end-to-end tests share: made once, taken away at the end, whatever happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.end_to_end.bench_lab import Lab
+
+
+@pytest.fixture(scope="package")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Return the lab; nothing is made until a test plays something."""
+    made = Lab(tmp_path_factory.mktemp("lab"))
+    yield made
+    made.good("playbooks/reset.yml")
