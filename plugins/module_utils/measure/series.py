@@ -220,7 +220,8 @@ def foreign_cpu_pct(samples: Sequence[Sample], cpus: Sequence[int]) -> float | N
     """Return the share of the CPUs that went to tasks of neither group, in %.
 
     Interrupt time belongs to no group and is left out, so that network work for the service does not look foreign.
-    Ticks and groups are accounted by different clocks: a small negative difference is 0.
+    Ticks and groups are accounted by different clocks: a small negative difference is 0. A group without any reading
+    does not exist, and used nothing.
     """
     seconds = cpu_seconds(samples, cpus)
     if seconds is None:
@@ -228,6 +229,8 @@ def foreign_cpu_pct(samples: Sequence[Sample], cpus: Sequence[int]) -> float | N
     names = sorted({str(name) for sample in samples for name in (sample.get("groups") or {})})
     ours = 0.0
     for name in names:
+        if all(reading(sample, "groups", name, "cpu_s") is None for sample in samples):
+            continue
         used = increase(samples, "groups", name, "cpu_s")
         if used is None:
             return None

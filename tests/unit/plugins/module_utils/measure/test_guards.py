@@ -85,13 +85,22 @@ def test_pm_qos_value_alone_does_not_do_where_deep_idle_states_are_entered():
     assert "load1: CPU 1 entered deep idle states 50 times" in result.text
 
 
-def test_pm_qos_says_when_a_host_shows_no_idle_states():
+@pytest.mark.parametrize("idle", [{}, None, {"0": {"deep_entries": None, "deep_s": None}}])
+def test_pm_qos_says_when_a_host_shows_no_idle_states(idle):
     found = readings(Options(), "baseline")
     for sample in found.samples["tested1"]:
-        sample["idle"] = {}
+        sample["idle"] = idle
     result = found.evaluate()["pm_qos_held"]
     assert result.ok
     assert "tested1 show no idle states, only the value could be read" in result.text
+
+
+def test_idle_states_that_cannot_be_read_now_and_then_trip():
+    found = readings(Options(), "baseline")
+    found.samples["tested1"][5]["idle"]["0"]["deep_entries"] = None
+    result = found.evaluate()["pm_qos_held"]
+    assert not result.ok
+    assert "idle states of CPU 0 could not be read" in result.text
 
 
 @pytest.mark.parametrize("value", [None, 1, 2_000_000_000])
@@ -247,6 +256,13 @@ def test_limits_table_names_each_guard_once_and_gives_reasons():
     assert len(names) == len(set(names))
     assert all(guard.why and guard.broken and guard.unit for guard in limits.GUARDS)
     limits.check({name: 1 for name in [*names, *limits.AUXILIARY]})
+
+
+def test_a_baseline_whose_batch_group_does_not_exist_is_clean():
+    found = readings(Options(), "baseline")
+    for sample in found.samples["tested1"]:
+        sample["groups"]["batch"] = dict.fromkeys(sample["groups"]["batch"])
+    assert tripped(found.evaluate()) == set()
 
 
 def test_evaluating_changes_nothing():

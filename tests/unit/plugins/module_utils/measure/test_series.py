@@ -114,6 +114,8 @@ def test_foreign_cpu_is_what_neither_group_used():
     assert series.foreign_cpu_pct(more, [0]) == 0.0
     unread = [samples[0], {**samples[1], "groups": {"service": None, "batch": {"cpu_s": 10}}}]
     assert series.foreign_cpu_pct(unread, [0]) is None
+    never = [{**sample, "groups": {"batch": sample["groups"]["batch"], "service": None}} for sample in samples]
+    assert series.foreign_cpu_pct(never, [0]) == pytest.approx(40.0)
 
 
 def test_pressure_waiting_and_work():
