@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "collections"))
 
-from ansible_collections.colocation.testbed.plugins.module_utils.measure import limits  # noqa: E402
+from ansible_collections.colocation.testbed.plugins.module_utils.measure import limits
 
 PAGE = ROOT / "docs" / "guards.md"
 
