@@ -87,7 +87,7 @@ def _entry(raw: Any, path: str) -> Entry:
     if not isinstance(raw, dict) or set(raw) != {*expected, "previous"}:
         raise JournalError(f"journal {path}: an entry does not have the keys of schema {SCHEMA}; {_advice(path)}")
     for key, kind in expected.items():
-        if type(raw[key]) is not kind:
+        if not isinstance(raw[key], kind) or isinstance(raw[key], bool):
             raise JournalError(f"journal {path}: entry {raw['id']!r}: {key} is not {kind.__name__}; {_advice(path)}")
     if raw["kind"] not in KINDS:
         raise JournalError(

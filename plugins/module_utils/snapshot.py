@@ -133,7 +133,7 @@ def _cgroups(wanted: Wanted) -> Iterator[tuple[str, str]]:
     for hierarchy in layout.hierarchies:
         names = {file.name for key in cgroup_keys.KEYS if (file := key.file(hierarchy.version)) is not None}
         names.add("cgroup.subtree_control")
-        for directory, _, found in os.walk(hierarchy.mount):
+        for directory, _below, found in os.walk(hierarchy.mount):
             yield directory, ""
             for name in sorted(names.intersection(found)):
                 try:
@@ -223,7 +223,7 @@ def _processes(wanted: Wanted) -> Iterator[tuple[str, str]]:
 
 
 def _sysctls(root: str) -> Iterator[tuple[str, str]]:
-    for directory, _, names in os.walk(root):
+    for directory, _below, names in os.walk(root):
         for name in names:
             path = os.path.join(directory, name)
             key = os.path.relpath(path, root).replace("/", ".")

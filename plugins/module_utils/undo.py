@@ -173,7 +173,7 @@ def undo_directory(entry: Entry, check: bool) -> Outcome:
     if not os.path.isdir(path):
         return _undone(f"{path}: not there")
     tree = isinstance(entry.previous, Mapping) and entry.previous.get("tree") is True
-    mounted = [place for place, _, _ in os.walk(path) if os.path.ismount(place)]
+    mounted = [place for place, _below, _files in os.walk(path) if os.path.ismount(place)]
     if mounted:
         return _failed(f"{path}: {mounted[0]} is a mount point; unmount it and undo again")
     inside = sorted(os.listdir(path))

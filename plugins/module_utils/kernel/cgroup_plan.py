@@ -182,7 +182,7 @@ class Planner:
         for group in self.absent:
             for hierarchy in self.layout.used():
                 top = cgroup.join_path(hierarchy.mount, self.full(group.name))
-                for directory in [place for place, _, _ in os.walk(top, topdown=False)]:
+                for directory in [place for place, _below, _files in os.walk(top, topdown=False)]:
                     self._may_remove(directory, moved)
                     self.tree.remove(directory)
                     steps.append(Step(REMOVE, directory, saved=_saved(directory, hierarchy.version)))
