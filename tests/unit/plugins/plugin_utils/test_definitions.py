@@ -156,7 +156,7 @@ def test_a_bad_policy_is_named_by_the_users_variable() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"modes": ["slo"]}, "matrix_modes: 'slo' is not a defined mode; allowed: baseline, "),
+        ({"modes": ["slo"]}, "matrix_modes: 'slo' is not a defined mode; "),
         ({"aggressors": ["ffmpg"]}, "matrix_aggressors: 'ffmpg' is not a defined aggressor; did you mean ffmpeg?"),
         ({"mode_definitions": {"A-b": MODE}}, "matrix_mode_definitions.A-b: is not a name"),
         ({"mode_definitions": {1: MODE}}, "matrix_mode_definitions.1: is not a name"),
