@@ -13,12 +13,11 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
-from ansible_collections.colocation.testbed.plugins.modules import compare as documented
-from ansible_collections.colocation.testbed.plugins.plugin_utils import compare, rundir
-from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import arguments
+from ansible_collections.colocation.testbed.plugins.modules import compare as module
+from ansible_collections.colocation.testbed.plugins.plugin_utils import compare, documented, rundir
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import comparison
 
-OPTIONS = arguments.of_documentation(documented.DOCUMENTATION)
+OPTIONS = documented.argument_spec(module.DOCUMENTATION)
 
 
 class ActionModule(ActionBase):

@@ -15,9 +15,9 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import limits
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.series import SeriesError
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation import PolicyError
-from ansible_collections.colocation.testbed.plugins.plugin_utils import definitions, rundir
+from ansible_collections.colocation.testbed.plugins.modules import matrix
+from ansible_collections.colocation.testbed.plugins.plugin_utils import definitions, documented, rundir
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import (
-    arguments,
     bench,
     deployed,
     driver,
@@ -28,6 +28,8 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor i
 
 if TYPE_CHECKING:
     from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.settings import MatrixSettings
+
+OPTIONS = documented.argument_spec(matrix.DOCUMENTATION)
 
 ERRORS = (
     bench.BenchError,
@@ -53,7 +55,7 @@ class ActionModule(ActionBase):
         """Validate, then measure what the run lacks."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         variables = task_vars or {}
-        _, given = self.validate_argument_spec(argument_spec=arguments.MATRIX)
+        _, given = self.validate_argument_spec(argument_spec=OPTIONS)
         try:
             wanted = settings.from_arguments(given)
             limits.check(wanted.limits)

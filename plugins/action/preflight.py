@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.colocation.testbed.plugins.modules import preflight
-from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import arguments, preparation
+from ansible_collections.colocation.testbed.plugins.plugin_utils import documented
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import preparation
 from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutor
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import rows, survey, variables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-OPTIONS = arguments.of_documentation(preflight.DOCUMENTATION)
+OPTIONS = documented.argument_spec(preflight.DOCUMENTATION)
 
 
 class ActionModule(ActionBase):

@@ -61,7 +61,7 @@ class ActionModule(ActionBase):
             report = build.build(_run_dir(arguments))
             changed = build.outdated(report) if self._task.check_mode else build.write(report)
         except (ReportError, RunDirectoryError) as exc:
-            raise AnsibleActionFail(f"report: {exc}") from exc
+            raise AnsibleActionFail(f"report: {exc}") from None  # Ansible would append the cause, said already
         width = min(shutil.get_terminal_size((display.columns or _USUAL, 24)).columns, _WIDEST)
         lines = terminal.render(report.view, width, unicode=os.environ.get("TERM") != "dumb")
         if arguments["show"]:

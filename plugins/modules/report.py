@@ -67,7 +67,7 @@ run_dir:
   description: The run directory.
   returned: success
   type: str
-  sample: /home/me/results/20261130T201500Z-3f9a
+  sample: /srv/results/20261130T201500Z-3f9a
 run_id:
   description: Name of the run.
   returned: success
@@ -88,7 +88,7 @@ files:
   returned: success
   type: list
   elements: str
-  sample: [/home/me/results/20261130T201500Z-3f9a/report.html]
+  sample: [/srv/results/20261130T201500Z-3f9a/report.html]
 written:
   description: Names of the files that were missing or different and are written (in check mode would be).
   returned: success

@@ -179,5 +179,5 @@ def kill_controllers(token: str) -> None:
             environment, words = entry.joinpath("environ").read_bytes(), entry.joinpath("cmdline").read_bytes()
             if f"COLOCATION_E2E={token}\0".encode() in environment and b"ansible-playbook" in words:
                 os.kill(int(entry.name), signal.SIGKILL)
-        except (ProcessLookupError, FileNotFoundError):
+        except (ProcessLookupError, FileNotFoundError, PermissionError):
             continue

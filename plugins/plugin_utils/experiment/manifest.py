@@ -100,16 +100,7 @@ def build(
         "policies": dict(definitions["policies"]),
         "aggressors": dict(definitions["aggressors"]),
         "baseline": settings.modes[0],
-        "schedule": {
-            "blocks": settings.blocks,
-            "modes": list(settings.modes),
-            "load_points": list(settings.load_points),
-            "aggressors": list(settings.aggressors),
-            "seed": run["seed"],
-            "repeat_cap": settings.repeat_cap,
-            "window_s": settings.window_s,
-            "warmup_s": settings.warmup_s,
-        },
+        "schedule": _schedule(settings, run["seed"]),
         "load": {
             "kind": settings.load_kind,
             "threads": settings.load_threads,
@@ -121,4 +112,17 @@ def build(
         "batch": testbed.batch.description,
         "limits": settings.limits,
         "detectable_pct": run["detectable_pct"],
+    }
+
+
+def _schedule(settings: MatrixSettings, seed: int) -> dict[str, Any]:
+    return {
+        "blocks": settings.blocks,
+        "modes": list(settings.modes),
+        "load_points": list(settings.load_points),
+        "aggressors": list(settings.aggressors),
+        "seed": seed,
+        "repeat_cap": settings.repeat_cap,
+        "window_s": settings.window_s,
+        "warmup_s": settings.warmup_s,
     }
