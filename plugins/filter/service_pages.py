@@ -10,8 +10,8 @@ short_description: Say which pages the latency service needs
 version_added: 0.1.0
 description:
   - Returns the page of a given size, and for each slowdown one that costs so many percent more CPU time a request.
-  - A slow page is a longer text of the same kind. As a request also costs what does not depend on the page, the text
-    grows by somewhat more than the percentage.
+  - A slow page is a longer text of the same kind. Its size follows from a model of what a request costs, which was
+    measured at compression level 4. The playbook calibrate measures what it really costs.
 positional: _input, slow_pages_pct, seed
 options:
   _input:
@@ -34,7 +34,7 @@ author:
 EXAMPLES = r"""
 - name: Show the pages
   ansible.builtin.debug:
-    msg: "{{ 83000 | colocation.testbed.service_pages([5, 20], 1) }}"
+    msg: "{{ 72000 | colocation.testbed.service_pages([5, 20], 1) }}"
 """
 
 RETURN = r"""
@@ -43,8 +43,8 @@ _value:
   type: dict
   sample:
     files:
-      - {path: html/index.html, text_bytes: 83000, text_seed: 1}
-      - {path: html/slow-5, text_bytes: 87650, text_seed: 1}
+      - {path: html/index.html, text_bytes: 72000, text_seed: 1}
+      - {path: html/slow-5, text_bytes: 76450, text_seed: 1}
     slow_urls: {"5": /slow-5}
 """
 
@@ -55,9 +55,12 @@ from ansible.errors import AnsibleFilterError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-# What a request costs beside compression (parsing, headers, system calls), as the size of text that costs the same to
-# compress at level 4. Measured; see docs/workloads.md.
-FIXED_COST_BYTES = 10_000
+# What a request costs beside compressing its text (parsing, headers, system calls), and what zlib costs each time that
+# its window is moved (every 32 KiB after the first two), both as the size of text that costs the same to compress.
+# Measured at level 4, see docs/workloads.md.
+REQUEST_COST_BYTES = 12_500
+MOVE_COST_BYTES = 4_500
+WINDOW_BYTES = 32_768
 SLOWDOWN_RANGE_PCT = (1, 1000)
 PAGE_RANGE_BYTES = (1_000, 100_000_000)
 
@@ -69,10 +72,31 @@ def service_pages(page_bytes: int, slow_pages_pct: Sequence[int], seed: int) -> 
     urls = {}
     for written in slow_pages_pct:
         pct = _whole(written, "latency_service_slow_pages_pct", SLOWDOWN_RANGE_PCT)
-        slow = size + round((size + FIXED_COST_BYTES) * pct / 100)
-        files.append({"path": f"html/slow-{pct}", "text_bytes": slow, "text_seed": int(seed)})
+        slow = {"path": f"html/slow-{pct}", "text_bytes": slower_size(size, pct), "text_seed": int(seed)}
+        files.append(slow)
         urls[str(pct)] = f"/slow-{pct}"
     return {"files": files, "slow_urls": urls}
+
+
+def slower_size(size_bytes: int, slowdown_pct: int) -> int:
+    """Return the size of a page whose requests cost so many percent more than those of a page of ``size_bytes``.
+
+    A cost between those of the last size before a move of the window and of the first one after it cannot be had: the
+    page then ends before the move and costs somewhat less.
+    """
+    budget = (size_bytes + REQUEST_COST_BYTES + MOVE_COST_BYTES * _moves(size_bytes)) * (100 + slowdown_pct) / 100
+    moves = _moves(size_bytes)
+    while True:
+        size = round(budget - REQUEST_COST_BYTES - MOVE_COST_BYTES * moves)
+        if _moves(size) == moves:
+            return size
+        if _moves(size) < moves:
+            return (moves + 1) * WINDOW_BYTES - 1
+        moves += 1
+
+
+def _moves(size_bytes: int) -> int:
+    return max(0, size_bytes // WINDOW_BYTES - 1)
 
 
 def _whole(value: Any, name: str, allowed: tuple[int, int]) -> int:

@@ -5,7 +5,7 @@
 
 A page of zeros or of one repeated sentence costs the compressor next to nothing, random bytes cost it the most and gain
 nothing: neither makes requests like those of a real service. Here words, and phrases of them, are drawn by Zipf's law,
-which gives the ratio of ordinary HTML (8 to 9 at level 4). The same size and seed give the same bytes on every host
+which gives the ratio of ordinary HTML (about 7 at level 4). The same size and seed give the same bytes on every host
 and Python, because only random.random() is used, whose sequence the language guarantees for a seed.
 """
 
@@ -17,8 +17,8 @@ import random
 from collections.abc import Callable, Sequence
 
 _WORDS = 1000
-_PHRASES = 150
-_WORDS_PER_PHRASE = 4
+_PHRASES = 400
+_WORDS_PER_PHRASE = 5
 _PHRASES_PER_LINE = 3
 # Rough order of frequency in English; the product of two draws below prefers the front.
 _LETTERS = "etaoinshrdlcumwfgypbvk"

@@ -86,13 +86,13 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Write a page of 83 kB
+- name: Write a page of 72 kB
   colocation.testbed.file_tree:
     directory: /var/lib/colocation-testbed/latency-service
     subdirectories: [html]
     files:
       - path: html/index.html
-        text_bytes: 83000
+        text_bytes: 72000
 
 - name: Make a clip
   colocation.testbed.file_tree:
