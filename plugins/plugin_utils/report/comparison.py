@@ -20,8 +20,8 @@ _UNITS = {"_us": "ms", "_pct": "%", "_rps": "/s", "_per_s": "/s"}
 def render(comparison: Json, width: int = 100, unicode: bool = True) -> list[Line]:
     """Say a comparison (plugin_utils/compare.py) in lines of at most ``width`` terminal cells."""
     result = str(comparison["result"])
-    verdict = "no regression" if result == "pass" else f"{len(comparison['failures'])} regression(s)"
-    lines = [Line(f"{SIGNS[result]} {result.upper()}  {verdict} against run {comparison['base']}", result)]
+    first = f"{SIGNS[result]} {result.upper()}  "
+    lines = [Line(text, result) for text in text_table.wrap(_verdict(comparison), width, first, " " * len(first))]
     for text in comparison["failures"]:
         lines.extend(Line(part, "fail") for part in text_table.wrap(str(text), width, "  - ", "    "))
     for run_id in dict.fromkeys(str(change["run_id"]) for change in comparison["changes"]):
@@ -31,6 +31,14 @@ def render(comparison: Json, width: int = 100, unicode: bool = True) -> list[Lin
     if not comparison["thresholds"]:
         lines.extend([Line(""), Line("No thresholds were set, so nothing was judged.")])
     return adapt(lines, unicode)
+
+
+def _verdict(comparison: Json) -> str:
+    regressions = len(comparison["failures"])
+    unclear = sum(change["result"] == "inconclusive" for change in comparison["changes"])
+    found = "no regression" if not regressions else f"{regressions} regression{'' if regressions == 1 else 's'}"
+    doubt = f"; {unclear} judged change{' is' if unclear == 1 else 's are'} too noisy to tell" if unclear else ""
+    return f"{found} against run {comparison['base']}{doubt}"
 
 
 def _table(changes: Sequence[Json], width: int) -> list[str]:

@@ -19,8 +19,8 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import R
 
 TAILS: Floats = np.logspace(0.0, -4.0, 161)
 PAIRED = {"p90_us": ("P90", 0.90), "p99_us": ("P99", 0.99)}
-MOST_CARDS_FOR_MODE = 8
-MOST_CARDS = 60
+MOST_CARDS_FOR_MODE = 6
+MOST_CARDS = 36
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def failed(records: Sequence[MeasurementRecord]) -> Html:
     """List the measurements that do not count, each with its reasons."""
     lost = [record for record in records if not record.kept]
     if not lost:
-        return tag("p", "None: every measurement counts.")
+        return tag("p", "Every measurement counts.")
     rows = [
         [
             tag("span", record.name, class_="mono"),

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -106,58 +107,67 @@ def cpu_legend() -> Html:
     return tag("ul", keys, class_="legend")
 
 
+@dataclass(frozen=True)
+class Chart:
+    """One measurement whose CPU time is drawn, and why it was chosen."""
+
+    item: Digest
+    why: str
+    series: CpuSeries
+    name: str
+
+    @property
+    def label(self) -> str:
+        """What the chooser calls it."""
+        text = f"block {self.item.record.block}, P99 {numerals.millis(self.item.tail_us['p99_us'])}"
+        return f"{text} · {self.why}" if self.why else text
+
+
 def cpu_time(view: View, run: RunDirectory, found: Sequence[Digest], condition: Condition) -> Html | None:
     """Make the CPU time cards of one condition, one a mode."""
-    made: dict[Mode, list[tuple[Digest, str, CpuSeries]]] = {}
-    for mode in view.modes:
-        for item, why in digest.cards(view, found, mode.name, condition):
-            hosts = scene.hosts(run.manifest, item.window, run.samples(item.record))
-            series = next((cpu_series(host) for host in hosts if host.tested), None)
-            if series:
-                made.setdefault(mode, []).append((item, why, series))
+    made = {mode: _charts(view, run, found, mode, condition) for mode in view.modes}
+    made = {mode: charts for mode, charts in made.items() if charts}
     if not made:
         return None
-    typical = {mode.name: charts[0][2] for mode, charts in made.items()}
-    top = plots.wait_ceiling_ms(typical)
+    top = plots.wait_ceiling_ms([charts[0].series for charts in made.values()])
     cards = [_cpu_card(mode, charts, top) for mode, charts in made.items()]
     return per_condition(view, condition, tag("div", cards, class_="cards"))
 
 
-def _cpu_card(mode: Mode, charts: Sequence[tuple[Digest, str, CpuSeries]], top: float) -> Html:
-    options, drawn = [], []
-    for place, (item, why, series) in enumerate(charts):
-        options.append(tag("option", _chart_label(item, why), value=str(place)))
-        drawn.append(tag("div", _cpu_chart(item, series, top), data_chart=str(place), class_="chart"))
-    chooser: Child = tag("p", _chart_label(*charts[0][:2]), class_="sub")
+def _charts(view: View, run: RunDirectory, found: Sequence[Digest], mode: Mode, condition: Condition) -> list[Chart]:
+    charts = []
+    for item, why in digest.cards(view, found, mode.name, condition):
+        hosts = scene.hosts(run.manifest, item.window, run.samples(item.record))
+        series = next((cpu_series(host) for host in hosts if host.tested), None)
+        if series:
+            # A mode without batch work stands under several conditions: the name tells its drawings apart.
+            charts.append(Chart(item, why, series, f"cpu {item.record.name} {words.condition_id(view, condition)}"))
+    return charts
+
+
+def _cpu_card(mode: Mode, charts: Sequence[Chart], top: float) -> Html:
+    options = [tag("option", chart.label, value=str(place)) for place, chart in enumerate(charts)]
+    drawn = [
+        tag("div", _cpu_chart(chart, top), data_chart=str(place), class_="chart") for place, chart in enumerate(charts)
+    ]
+    chooser: Child = tag("p", charts[0].label, class_="sub")
     if len(charts) > 1:
         label = f"Measurement of {mode.name} to show"
         chooser = tag("select", options, aria_label=label, class_="chart-chooser")
     return tag("figure", tag("figcaption", mode_label(mode), chooser), drawn, class_="card cpu")
 
 
-def _chart_label(item: Digest, why: str) -> str:
-    text = f"block {item.record.block}, P99 {numerals.millis(item.tail_us['p99_us'])}"
-    return f"{text} · {why}" if why else text
-
-
-def _cpu_chart(item: Digest, series: CpuSeries, top: float) -> Html:
-    title = f"{item.record.name}: CPU time by class in per cent, and run-queue wait of the service in ms each second"
+def _cpu_chart(chart: Chart, top: float) -> Html:
+    series, window, name = chart.series, chart.item.window, chart.item.record.name
+    title = f"{name}: CPU time by class in per cent, and run-queue wait of the service in ms each second"
     ceiling = max(top, float(series.wait_ms_per_s.max()) * 1.08)
-    limits = (0.0, max(item.window["end_wall_s"] - item.window["start_wall_s"], 1.0))
-    drawing = plots.cpu_classes(series, limits, ceiling, title, f"cpu {item.record.name}")
-    head = ["Second", *CLASSES, "wait ms/s"]
-    columns = [series.share_pct[name] for name in CLASSES]
+    limits = (0.0, max(window["end_wall_s"] - window["start_wall_s"], 1.0))
+    drawing = plots.cpu_classes(series, limits, ceiling, title, chart.name)
+    columns = [*(series.share_pct[cpu_class] for cpu_class in CLASSES), series.wait_ms_per_s]
     rows = [
-        [
-            numerals.plain(max(second, 0.0), 1),
-            *[numerals.plain(float(column[i]), 1) for column in columns],
-            _wait(series, i),
-        ]
-        for i, second in enumerate(series.edges_s[1:].tolist())
+        [numerals.plain(max(float(value), 0.0), 1) for value in values]
+        for values in zip(series.edges_s[1:], *columns, strict=True)
     ]
-    numbers = table(head, rows, caption=f"{item.record.name}: CPU time in %", class_="plain tight")
+    head = ["Second", *CLASSES, "wait ms/s"]
+    numbers = table(head, rows, caption=f"{name}: CPU time in %", class_="plain tight")
     return Html(drawing + details("The same in numbers", numbers))
-
-
-def _wait(series: CpuSeries, place: int) -> str:
-    return numerals.plain(float(series.wait_ms_per_s[place]), 1)

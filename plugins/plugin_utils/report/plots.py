@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,7 +92,7 @@ def _latency_axis(axes: Axes, curves: Sequence[Curve]) -> None:
 
 def _log_ticks(low: float, high: float) -> list[float]:
     decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    steps = (1.0, 2.0, 5.0) if len(decades) <= 4 else (1.0,)
+    steps = (1.0, 2.0, 5.0) if high / low < 5000 else (1.0,)
     return [step * 10.0**power for power in decades for step in steps if low <= step * 10.0**power <= high]
 
 
@@ -172,7 +172,7 @@ def cpu_classes(series: CpuSeries, limits_s: tuple[float, float], wait_top_ms: f
         return svg.render(figure, title, name)
 
 
-def wait_ceiling_ms(all_series: Mapping[str, CpuSeries]) -> float:
+def wait_ceiling_ms(all_series: Sequence[CpuSeries]) -> float:
     """Compute the common upper end of the wait axes, so that the cards of one condition compare by eye."""
-    peaks = [float(series.wait_ms_per_s.max()) for series in all_series.values() if len(series)]
+    peaks = [float(series.wait_ms_per_s.max()) for series in all_series if len(series)]
     return max([*peaks, 1.0]) * 1.08

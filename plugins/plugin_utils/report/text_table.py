@@ -15,8 +15,8 @@ LONGEST_NAME = 28
 
 _PLAIN = str.maketrans(
     {
-        "─": "-", "\u2013": "-", "\u2212": "-", "·": "-", "✓": "+", "✕": "x", "…": "~", "µ": "u", "≤": "<", "≥": ">",
-        "\u00a0": " ", "\u202f": " ", "\u2019": "'", "“": '"', "”": '"',
+        "─": "-", "\u2013": "-", "\u2212": "-", "·": "-", "✓": "+", "✕": "x", "…": "~", "→": ">", "µ": "u", "≤": "<",
+        "≥": ">", "\u00a0": " ", "\u202f": " ", "\u2019": "'", "“": '"', "”": '"',
     }
 )  # fmt: skip
 
@@ -96,7 +96,7 @@ def _stacked(columns: Sequence[Column], width: int) -> list[str]:
         lines.extend(wrap(name, width, INDENT, INDENT))
         for column in others:
             label = column.title + " " * (names - display_width(column.title))
-            lines.append(f"{INDENT}{INDENT}{label}{GAP}{column.cells[place]}")
+            lines.append(f"{INDENT}{INDENT}{label}{GAP}{column.cells[place].strip()}".rstrip())
     return lines
 
 
