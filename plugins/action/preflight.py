@@ -43,10 +43,9 @@ class ActionModule(ActionBase):
                 found += looking.of_host(known["groups"][role][0], role)
         self._display.display("\n" + rows.table(found))
         problems = rows.problems(found)
-        listed = [dataclasses.asdict(row) for row in found]
         if problems:
-            return {**result, "failed": True, "msg": "\n".join(problems), "rows": listed}
-        return {**result, "changed": False, "rows": listed}
+            return {**result, "failed": True, "msg": "\n".join(problems)}
+        return {**result, "changed": False, "rows": [dataclasses.asdict(row) for row in found]}
 
     def _own_variables(self, known: Mapping[str, Any]) -> dict[str, Any]:
         """Return the variables that might be a role's, templated."""

@@ -36,7 +36,7 @@ EXAMPLES = r"""
 RETURN = r"""
 rows:
   description: The rows of the table.
-  returned: always
+  returned: success
   type: list
   elements: dict
   sample: [{what: root, where: tested, needed: uid 0, found: uid 0, level: ok, consequence: ""}]

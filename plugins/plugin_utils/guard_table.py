@@ -8,7 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.colocation.testbed.plugins.module_utils.measure import guards_run, limits, schedule, verdict
+from ansible_collections.colocation.testbed.plugins.module_utils.measure import (
+    guards_run,
+    limits,
+    records,
+    schedule,
+    verdict,
+)
 from ansible_collections.colocation.testbed.plugins.plugin_utils.measured import Matrix, Measured, Point
 
 if TYPE_CHECKING:
@@ -80,6 +86,18 @@ class GuardTable:
 
     def notes(self) -> tuple[str, ...]:
         """Return what a reader should know beside the verdict: which blocks were lost to noise."""
+        return (*self._collapses(), *self._lost_to_noise())
+
+    def _collapses(self) -> tuple[str, ...]:
+        points = dict.fromkeys(item.point for item in self.matrix.measured if item.record.kept)
+        return tuple(
+            f"{records.title_of(point.mode, self.matrix.definition(point.mode))}{point.described()}: the service could not keep up with the load, "
+            "so its latencies are lower bounds"
+            for point in points
+            if self.collapsed_at(point)
+        )
+
+    def _lost_to_noise(self) -> tuple[str, ...]:
         noisy = [cell for cell, blame in self.lost.items() if not blame]
         if not noisy:
             return ()
@@ -93,11 +111,20 @@ class GuardTable:
         reasons = []
         for item in self.matrix.measured:
             if item.record.kept and item.point in concerned:
-                reasons += [f"{result.guard} in {item.record.name}" for result in item.validity if not result.ok]
+                bad = [result for result in item.validity if not result.ok and not result.collapse]
+                reasons += [f"{result.guard} in {item.record.name}" for result in bad]
         for cell, blame in self.lost.items():
             if Point(cell.mode, cell.load_point, cell.aggressor) in concerned:
                 reasons += [f"{result.guard} in every attempt of block {cell.block}" for result in blame]
         return tuple(reasons)
+
+    def collapsed_at(self, point: Point) -> tuple[str, ...]:
+        """Return the measurements of a cell in which the service could not keep up with the load."""
+        return tuple(
+            item.record.name
+            for item in self.matrix.measured
+            if item.record.kept and item.point == point and any(result.collapse for result in item.validity)
+        )
 
     def _findings(self, name: str) -> list[Finding]:
         return [
@@ -107,7 +134,7 @@ class GuardTable:
     def _row(self, guard: limits.Guard, findings: Sequence[Finding]) -> dict[str, Any]:
         tripped = [finding for finding in findings if not finding.result.ok]
         counted = [finding for finding in findings if finding.item.record.kept]
-        bad = [finding for finding in counted if not finding.result.ok]
+        bad = [finding for finding in counted if not finding.result.ok and not finding.result.collapse]
         blamed = [cell for cell, blame in self.lost.items() if any(result.guard == guard.name for result in blame)]
         figures = [finding.result.figure for finding in counted or findings]
         return {
@@ -147,6 +174,9 @@ def _text(total: int, tripped: Sequence[Finding], bad: Sequence[Finding], blamed
         return f"tripped in {len(bad)} of {total} measurements that count; {first}"
     if blamed:
         return f"tripped in every attempt at {blamed} cells; {first}"
+    starved = sum(finding.result.collapse for finding in tripped)
+    if starved:
+        return f"the service could not keep up in {starved} of {total} measurements, which count; {first}"
     return f"tripped in {len(tripped)} of {total} measurements, which do not count and were measured again; {first}"
 
 

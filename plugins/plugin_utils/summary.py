@@ -117,6 +117,9 @@ def _invalidated(matrix: Matrix, table: guard_table.GuardTable, point: Point, it
         own = list(reasons)
         if matrix.batch(point.mode) and guards_run.is_too_good(item, matrix.limits):
             own.append("too_good: a colocated mode cannot be quicker than the baseline")
+        open_end = item.judgement.result in (effects.PASS, effects.INCONCLUSIVE)
+        if not own and open_end and table.collapsed_at(point):
+            own.append("the service could not keep up with the load, so its latencies are lower bounds")
         result.append(effects.replaced(item, effects.INVALID, own) if own else item)
     return result
 

@@ -20,7 +20,7 @@ def load_rate_kept(scene: Scene) -> GuardResult:
         return limits.result("load_rate_kept", scene.limits, None, "the load result counts no scheduled requests")
     off_pct = 100.0 * abs(requests - scheduled) / scheduled
     text = f"{requests:.0f} of {scheduled:.0f} scheduled requests were sent"
-    return limits.result("load_rate_kept", scene.limits, off_pct, text)
+    return limits.result("load_rate_kept", scene.limits, off_pct, text, collapse=collapsed(scene))
 
 
 def connections_busy(scene: Scene) -> float | None:
@@ -39,6 +39,15 @@ def connections_busy(scene: Scene) -> float | None:
     return latencies.total / window_s * mean_s / connections
 
 
+def collapsed(scene: Scene) -> bool:
+    """Return whether a colocated mode left the service too little to keep up: its connections were mostly busy.
+
+    In a baseline the same means that the load point is beyond the service, which no repeat and no policy can mend.
+    """
+    busy = connections_busy(scene)
+    return scene.batch and busy is not None and busy >= _SATURATED_SHARE
+
+
 def lateness(scene: Scene) -> GuardResult:
     """Count requests that left more than 1 ms after their time.
 
@@ -54,7 +63,9 @@ def lateness(scene: Scene) -> GuardResult:
     if share_pct <= limits.limit_of("lateness", scene.limits) or busy is None or busy < _SATURATED_SHARE:
         return limits.result("lateness", scene.limits, share_pct, text)
     text += f", because {100 * busy:.0f} % of the connections were busy: the service is too slow for this rate"
-    return limits.result("lateness", scene.limits, share_pct, text, repeatable=False, noise=False)
+    return limits.result(
+        "lateness", scene.limits, share_pct, text, repeatable=False, noise=False, collapse=collapsed(scene)
+    )
 
 
 def generator_cpu(scene: Scene) -> GuardResult:
@@ -76,4 +87,6 @@ def no_errors(scene: Scene) -> GuardResult:
         return limits.result("no_errors", scene.limits, None, "the load result counts no requests or no errors")
     found = {kind: count for kind, count in sorted(counts.items()) if count}
     text = ", ".join(f"{count:.0f} {kind}" for kind, count in found.items()) if found else "none"
-    return limits.result("no_errors", scene.limits, sum(found[kind] or 0.0 for kind in found), f"errors: {text}")
+    starved = set(found) == {"timeout"} and collapsed(scene)
+    total = sum(found[kind] or 0.0 for kind in found)
+    return limits.result("no_errors", scene.limits, total, f"errors: {text}", collapse=starved)

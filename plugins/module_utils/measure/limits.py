@@ -232,18 +232,26 @@ def result(
     ok: bool | None = None,
     repeatable: bool | None = None,
     noise: bool | None = None,
+    collapse: bool = False,
 ) -> GuardResult:
-    """Return a guard's result: ok when there is a figure and it does not exceed the limit, unless ``ok`` says more."""
+    """Return a guard's result: ok when there is a figure and it does not exceed the limit, unless ``ok`` says more.
+
+    ``collapse`` is what a trip means, where it trips: then it is neither noise nor worth a repeat.
+    """
     guard = BY_NAME[name]
     limit = limit_of(name, overrides)
     within = figure is not None and figure <= limit
+    good = within if ok is None else ok and within
+    if collapse and not good:
+        repeatable, noise = False, False
     return GuardResult(
         guard=name,
         figure=None if figure is None else round(figure, 4),
         limit=limit,
         unit=guard.unit,
-        ok=within if ok is None else ok and within,
+        ok=good,
         text=text,
         repeatable=guard.repeatable if repeatable is None else repeatable,
         noise=guard.noise if noise is None else noise,
+        collapse=collapse and not good,
     )

@@ -123,7 +123,8 @@ class GuardResult:
     ``repeatable`` tells what follows when it tripped: True, the window was spoiled and is measured again; False, a
     repeat would meet the same (or picking windows would bend the result), so the measurement counts as measured and
     the run is invalid. ``noise`` tells the two kinds of repeatable guards apart: a cell that is never had because of
-    noise leaves the verdict open, because of anything else makes it invalid.
+    noise leaves the verdict open, because of anything else makes it invalid. ``collapse`` tells that a colocated mode
+    left the service too little to keep up with the load: that is a finding, and latencies are lower bounds.
     """
 
     guard: str
@@ -134,6 +135,7 @@ class GuardResult:
     text: str
     repeatable: bool = True
     noise: bool = True
+    collapse: bool = False
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> GuardResult:
@@ -149,6 +151,7 @@ class GuardResult:
                 text=str(value["text"]),
                 repeatable=bool(value.get("repeatable", True)),
                 noise=bool(value.get("noise", True)),
+                collapse=bool(value.get("collapse", False)),
             )
         except (KeyError, TypeError, ValueError) as exc:
             raise RecordsError(f"validity: an entry is damaged ({exc!r}); restore the file from a copy") from exc
@@ -164,6 +167,7 @@ class GuardResult:
             "text": self.text,
             "repeatable": self.repeatable,
             "noise": self.noise,
+            "collapse": self.collapse,
         }
 
 

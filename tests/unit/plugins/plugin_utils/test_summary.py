@@ -143,6 +143,20 @@ def test_colocation_that_looks_quicker_is_invalid(summarised):
     assert effect(found, "colocation")["result"] == "none"
 
 
+def test_default_colocation_that_starves_the_service_spoils_no_other_verdict(summarised):
+    modes = {**THREE_MODES, "colocation": dataclasses.replace(THREE_MODES["colocation"], latency_factor=150.0)}
+    found = summarised(modes=modes, faults={("colocation", block): "late" for block in range(1, 5)})
+    assert found["verdict"]["result"] == "pass"
+    assert any("could not keep up" in reason for reason in found["verdict"]["reasons"])
+    assert "could not keep up in 4" in guard(found, "lateness")["text"]
+
+
+def test_a_judged_mode_that_starves_the_service_fails(summarised):
+    modes = {**THREE_MODES, "slo_aware": dataclasses.replace(THREE_MODES["slo_aware"], latency_factor=150.0)}
+    found = summarised(modes=modes, faults={("slo_aware", block): "late" for block in range(1, 5)})
+    assert found["verdict"]["result"] == "fail"
+
+
 def test_a_mode_that_costs_more_than_allowed_fails(summarised):
     modes = {**THREE_MODES, "slo_aware": dataclasses.replace(THREE_MODES["slo_aware"], latency_factor=1.3)}
     found = summarised(modes=modes)

@@ -204,6 +204,13 @@ def test_lateness_of_a_saturated_service_is_no_noise():
     result = readings(slow, "baseline").evaluate()["lateness"]
     assert (result.ok, result.repeatable, result.noise) == (False, False, False)
     assert "too slow for this rate" in result.text
+    assert not result.collapse
+
+
+def test_a_colocated_mode_that_starves_the_service_is_a_finding():
+    slow = Options(modes={"colocation": Behaviour(latency_factor=40.0)}, faults={("colocation", 1): "late"})
+    result = readings(slow, "colocation").evaluate()["lateness"]
+    assert (result.ok, result.repeatable, result.noise, result.collapse) == (False, False, False, True)
 
 
 def test_work_in_a_mode_without_batch_is_left_over_and_worth_a_repeat():
