@@ -29,14 +29,14 @@ Draw = Callable[[], float]
 def generate(size_bytes: int, seed: int) -> bytes:
     """Return exactly ``size_bytes`` of ASCII text in lines; a longer text of a seed begins with a shorter one."""
     draw = random.Random(seed).random  # noqa: S311 - no secret: the same bytes are wanted everywhere
-    words = [_word(draw) for _ in range(_WORDS)]
+    words = [_word(draw) for _n in range(_WORDS)]
     word_weights = _zipf(_WORDS)
-    phrases = [" ".join(_pick(words, word_weights, draw) for _ in range(_WORDS_PER_PHRASE)) for _ in range(_PHRASES)]
+    phrases = [" ".join(_pick(words, word_weights, draw) for _n in range(_WORDS_PER_PHRASE)) for _n in range(_PHRASES)]
     phrase_weights = _zipf(_PHRASES)
     lines: list[str] = []
     size = 0
     while size < size_bytes:
-        picked = (_pick(phrases, phrase_weights, draw) for _ in range(_PHRASES_PER_LINE))
+        picked = (_pick(phrases, phrase_weights, draw) for _n in range(_PHRASES_PER_LINE))
         lines.append(f"<p>{', '.join(picked)}.</p>\n")
         size += len(lines[-1])
     return "".join(lines).encode("ascii")[:size_bytes]
@@ -53,4 +53,4 @@ def _pick(items: Sequence[str], cumulated: Sequence[float], draw: Draw) -> str:
 
 def _word(draw: Draw) -> str:
     length = 2 + int(draw() * 4) + int(draw() * 5)
-    return "".join(_LETTERS[int(draw() * draw() * len(_LETTERS))] for _ in range(length))
+    return "".join(_LETTERS[int(draw() * draw() * len(_LETTERS))] for _n in range(length))

@@ -212,7 +212,7 @@ def _remove_whole(planner: _Planner, name: str) -> None:
     # Deleting a namespace destroys its interfaces some time later, in the background; asked for one by one they are
     # gone when the command returns, so that a new lab never meets the old one's ends.
     for kind, target in sorted(planner.own):
-        namespace, _, interface = target.partition("/")
+        namespace, _slash, interface = target.partition("/")
         if kind == LINK and namespace == name:
             planner.remove_link(Endpoint(name, interface))
     planner.remove_namespace(name)
@@ -238,7 +238,7 @@ def describe_state(state: State, own: AbstractSet[tuple[str, str]]) -> list[str]
 
 def _ends(topology: Topology) -> list[Endpoint]:
     ends = [end for cable in topology.cables for end in (cable.near, cable.far)]
-    ends += [end for end, _ in topology.addresses if end not in ends]
+    ends += [end for end, _address in topology.addresses if end not in ends]
     return ends + ([topology.bridge] if topology.bridge is not None else [])
 
 
