@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import numerals, words
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Child, Html, tag
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Child, Html, details, join, tag
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, Interval, Mode, View
 
 HEADLINE_MODE = "slo_aware"
+MOST_REASONS = 6
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,6 @@ class Bar:
 
 def verdict(view: View) -> Html:
     """Make the banner: result, sentence, reasons."""
-    reasons = [tag("li", reason) for reason in view.reasons]
     return tag(
         "section",
         tag(
@@ -37,12 +37,24 @@ def verdict(view: View) -> Html:
             class_="result",
         ),
         tag("h1", view.sentence),
-        tag("ul", reasons, class_="reasons") if reasons else None,
+        _reasons(view.reasons),
         _partial_note(view),
         tag("p", words.RESULT_MEANINGS[view.result], class_="meaning"),
         class_=f"verdict {view.result}",
         id="verdict",
     )
+
+
+def _reasons(reasons: Sequence[str]) -> Html | None:
+    """List the reasons; many conditions have many, and the page begins with what they amount to."""
+    if not reasons:
+        return None
+    shown, rest = reasons[:MOST_REASONS], reasons[MOST_REASONS:]
+    first = tag("ul", [tag("li", reason) for reason in shown], class_="reasons")
+    if not rest:
+        return first
+    folded = tag("ul", [tag("li", reason) for reason in rest], class_="reasons")
+    return join(first, details(f"{len(rest)} more reasons", folded))
 
 
 def _partial_note(view: View) -> Html | None:

@@ -134,7 +134,10 @@ def _calibration(view: View) -> Section:
 
 
 def _result_sections(view: View, run: RunDirectory, shrunk: Sequence[Digest]) -> list[Section]:
-    cpu = _each(view, lambda condition: figures.cpu_time(view, run, shrunk, condition))
+    return [*_table_sections(view), *_figure_sections(view, run, shrunk)]
+
+
+def _table_sections(view: View) -> list[Section]:
     return [
         Section(
             "modes",
@@ -151,6 +154,12 @@ def _result_sections(view: View, run: RunDirectory, shrunk: Sequence[Digest]) ->
             "Where along load and kind of pressure a policy stops protecting the service.",
             _heat(view),
         ),
+    ]
+
+
+def _figure_sections(view: View, run: RunDirectory, shrunk: Sequence[Digest]) -> list[Section]:
+    cpu = _each(view, lambda condition: figures.cpu_time(view, run, shrunk, condition))
+    return [
         Section(
             "latency",
             "Latency",

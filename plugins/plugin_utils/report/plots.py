@@ -150,9 +150,11 @@ def cpu_classes(series: CpuSeries, limits_s: tuple[float, float], wait_top_ms: f
         for cpu_class in CLASSES[:-1]:
             share = series.share_pct[cpu_class]
             top = base + np.concatenate([share[:1], share])
-            hatch = "////" if cpu_class == "steal" else None
+            colour = svg.cpu_colour(cpu_class)
+            stolen = cpu_class == "steal"
+            edge, hatch = (svg.SURFACE, "////") if stolen and share.max() > 0 else (colour, None)
             upper.fill_between(
-                series.edges_s, base, top, step="pre", color=svg.cpu_colour(cpu_class), linewidth=0.0, hatch=hatch
+                series.edges_s, base, top, step="pre", facecolor=colour, edgecolor=edge, linewidth=0.0, hatch=hatch
             )
             base = top
         svg.quiet_axes(upper)

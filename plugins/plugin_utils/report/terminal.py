@@ -58,8 +58,10 @@ def _head(view: View, width: int) -> list[Line]:
     lines.append(Line(""))
     sentence = text_table.wrap(view.sentence, width, first, " " * text_table.display_width(first))
     lines.extend(Line(text, view.result) for text in sentence)
-    for reason in view.reasons:
+    for reason in view.reasons[: hero.MOST_REASONS]:
         lines.extend(Line(text) for text in text_table.wrap(reason, width, "  - ", "    "))
+    if len(view.reasons) > hero.MOST_REASONS:
+        lines.append(Line(f"    … {len(view.reasons) - hero.MOST_REASONS} more in report.html"))
     if view.partial:
         text = "Partial run: cut short, the figures are those of the blocks that were finished."
         lines.extend(Line(text, "inconclusive") for text in text_table.wrap(text, width, "  ! ", "    "))
