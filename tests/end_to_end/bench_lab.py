@@ -128,18 +128,22 @@ class Lab:
     def kill_when(self, condition: Callable[[], bool], playbook: str, **variables: Any) -> None:
         """Start a playbook, and kill it with all its workers as soon as a condition holds."""
         token = secrets.token_hex(8)
-        with subprocess.Popen(
-            self.command(playbook, **variables),
-            cwd=tooling.ROOT,
-            env={**self.environment, "COLOCATION_E2E": token},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        ) as started:
+        log = self.folder / "killed.log"
+        with (
+            log.open("wb") as output,
+            subprocess.Popen(
+                self.command(playbook, **variables),
+                cwd=tooling.ROOT,
+                env={**self.environment, "COLOCATION_E2E": token},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            ) as started,
+        ):
             wait_for(lambda: condition() or started.poll() is not None, 300)
             ended = started.poll()
             kill_controllers(token)
-        assert ended is None, f"the playbook ended with {ended} before it could be killed"
+        assert ended is None, f"it ended with {ended} before it could be killed:\n{log.read_text()[-6000:]}"
 
     def runs(self) -> list[Path]:
         """Return the run directories, the oldest first."""
