@@ -29,7 +29,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Compare, show, write what was asked for."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        _, given = self.validate_argument_spec(argument_spec=OPTIONS)
+        _unused, given = self.validate_argument_spec(argument_spec=OPTIONS)
         try:
             runs = [rundir.RunDirectory.open(os.path.expanduser(path)) for path in given["run_dirs"]]
             found = compare.compare(runs, given["thresholds"])

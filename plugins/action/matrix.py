@@ -55,7 +55,7 @@ class ActionModule(ActionBase):
         """Validate, then measure what the run lacks."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         variables = task_vars or {}
-        _, given = self.validate_argument_spec(argument_spec=OPTIONS)
+        _unused, given = self.validate_argument_spec(argument_spec=OPTIONS)
         try:
             wanted = settings.from_arguments(given)
             limits.check(wanted.limits)

@@ -32,7 +32,7 @@ class ActionModule(ActionBase):
         """Look, show, and fail where something is missing."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         known = task_vars or {}
-        _, given = self.validate_argument_spec(argument_spec=OPTIONS)
+        _unused, given = self.validate_argument_spec(argument_spec=OPTIONS)
         options = variables.role_options(preparation.COLLECTION_ROOT / "roles")
         looking = survey.Survey(
             known["groups"], options, lambda name: self._reach(name, known), int(given["min_free_mib"])

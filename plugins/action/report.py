@@ -56,7 +56,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Build the report, write what differs, show the table."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        _, arguments = self.validate_argument_spec(argument_spec=_SPEC)
+        _unused, arguments = self.validate_argument_spec(argument_spec=_SPEC)
         try:
             report = build.build(_run_dir(arguments))
             changed = build.outdated(report) if self._task.check_mode else build.write(report)

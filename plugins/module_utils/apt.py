@@ -184,7 +184,7 @@ def units_of(names: list[str]) -> list[str]:
     """Return the systemd service units that the packages brought."""
     units: set[str] = set()
     for path in commands.run(["dpkg", "--listfiles", *names]).stdout.splitlines():
-        folder, _, name = path.rpartition("/")
+        folder, _unused, name = path.rpartition("/")
         if folder.endswith("/systemd/system") and name.endswith((".service", ".socket", ".timer")) and "@." not in name:
             units.add(name)
     return sorted(units)

@@ -24,7 +24,11 @@ attributes:
     description: Returns details on what has changed in diff mode.
     support: none
 options:
-  run_dirs: {description: 'Run directories, the reference first. At least two.', type: list, elements: str, required: true}
+  run_dirs:
+    description: Run directories, the reference first. At least two.
+    type: list
+    elements: str
+    required: true
   thresholds:
     description: Highest change in percent that is allowed, by metric.
     type: dict

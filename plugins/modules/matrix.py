@@ -25,8 +25,11 @@ attributes:
     description: Returns details on what has changed in diff mode.
     support: none
 options:
-  tested: {description: 'Name of the tested node in the inventory, as a list of exactly one.', type: list, elements: str,
-    required: true}
+  tested:
+    description: Name of the tested node in the inventory, as a list of exactly one.
+    type: list
+    elements: str
+    required: true
   load: {description: 'Name of the load node, as a list of exactly one.', type: list, elements: str, required: true}
   modes:
     description: Names of the modes to run, built-in ones or such of O(mode_definitions). The first is what the others
@@ -51,8 +54,10 @@ options:
   repeat_cap: {description: How often a window that noise spoiled is measured again., type: int, default: 3}
   seed: {description: 'Seed of the order and of the arrivals. 0 draws one, which is recorded.', type: int, default: 0}
   load_kind:
-    description: ['V(open_loop) sends at a held rate with Poisson arrivals, whatever the service answers.', 'V(closed_loop)
-        sends as fast as the answers come, as wrk does by itself. Its latencies don''t compare between modes.']
+    description:
+      - V(open_loop) sends at a held rate with Poisson arrivals, whatever the service answers.
+      - V(closed_loop) sends as fast as the answers come, as wrk does by itself. Its latencies don't compare between
+        modes.
     type: str
     choices: [open_loop, closed_loop]
     default: open_loop

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import statistics as stdlib_statistics
-import xml.etree.ElementTree as ElementTree
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import statistics
 from ansible_collections.colocation.testbed.plugins.plugin_utils import summary

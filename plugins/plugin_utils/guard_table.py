@@ -91,8 +91,8 @@ class GuardTable:
     def _collapses(self) -> tuple[str, ...]:
         points = dict.fromkeys(item.point for item in self.matrix.measured if item.record.kept)
         return tuple(
-            f"{records.title_of(point.mode, self.matrix.definition(point.mode))}{point.described()}: the service could not keep up with the load, "
-            "so its latencies are lower bounds"
+            f"{records.title_of(point.mode, self.matrix.definition(point.mode))}{point.described()}: the service could"
+            " not keep up with the load, so its latencies are lower bounds"
             for point in points
             if self.collapsed_at(point)
         )

@@ -20,8 +20,8 @@ def same_hosts(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | Non
     Hosts are matched by what they do (tested, load), since their names are the inventory's business.
     """
     for role in ("tested", "load"):
-        left = [host for _, host in sorted(first.items()) if host["role"] == role]
-        right = [host for _, host in sorted(second.items()) if host["role"] == role]
+        left = [host for _unused, host in sorted(first.items()) if host["role"] == role]
+        right = [host for _unused, host in sorted(second.items()) if host["role"] == role]
         if len(left) != len(right):
             return f"{len(left)} and {len(right)} hosts are in group {role}"
         for one, other in zip(left, right, strict=True):

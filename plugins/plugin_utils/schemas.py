@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Any
-
-import jsonschema
-from jsonschema.exceptions import best_match
+from typing import TYPE_CHECKING, Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
+
+if TYPE_CHECKING:
+    import jsonschema
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schemas"
 NAMES = ("manifest", "measurement", "load", "sample", "policy", "validity", "summary")
@@ -25,6 +25,13 @@ class SchemaError(Exception):
 @functools.cache
 def validator(name: str) -> jsonschema.Draft202012Validator:
     """Return the validator of one of NAMES. Raises SchemaError when the collection lacks the schema."""
+    # Imported late, so that the preflight can still say that the package is missing.
+    try:
+        import jsonschema
+    except ImportError as exc:
+        raise SchemaError(
+            "jsonschema is not installed for Ansible's Python; install requirements.txt of the collection"
+        ) from exc
     path = SCHEMAS / f"{name}.schema.json"
     try:
         return jsonschema.Draft202012Validator(files.read_json(str(path)))
@@ -34,7 +41,10 @@ def validator(name: str) -> jsonschema.Draft202012Validator:
 
 def check(name: str, value: Any) -> None:
     """Check a value against the schema of that name. Raises SchemaError with the most telling difference."""
-    error = best_match(validator(name).iter_errors(value))
+    errors = validator(name).iter_errors(value)
+    from jsonschema.exceptions import best_match
+
+    error = best_match(errors)
     if error is None:
         return
     where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path).lstrip(".")

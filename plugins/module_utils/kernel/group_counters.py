@@ -61,7 +61,7 @@ def parse_flat(content: bytes | None) -> dict[str, int]:
     """Parse 'key number' lines such as cpu.stat; other lines are left out."""
     result: dict[str, int] = {}
     for line in (content or b"").decode("ascii", "replace").splitlines():
-        key, _, value = line.partition(" ")
+        key, _unused, value = line.partition(" ")
         if value.strip().isdecimal():
             result[key] = int(value)
     return result

@@ -178,7 +178,7 @@ def parse_meminfo(text: str) -> dict[str, int]:
     """Parse /proc/meminfo into bytes; lines that carry no number are left out."""
     result: dict[str, int] = {}
     for line in text.splitlines():
-        name, _, rest = line.partition(":")
+        name, _unused, rest = line.partition(":")
         fields = rest.split()
         if fields and fields[0].isdigit():
             result[name.strip()] = int(fields[0]) * (1024 if fields[-1] == "kB" else 1)

@@ -65,7 +65,7 @@ def found_pct(ratios: Sequence[float], size: int, signs: bool, trials: int = TRI
     """
     source = random.Random(_SEED + size)  # noqa: S311 - no secret
     hits = 0
-    for _ in range(trials):
+    for _unused in range(trials):
         chosen = source.sample(list(ratios), size)
         if signs:
             chosen = [value if source.random() < 0.5 else -value for value in chosen]

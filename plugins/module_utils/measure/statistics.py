@@ -117,7 +117,7 @@ def difference_interval(
 def _shuffled(values: Sequence[float]) -> list[float]:
     """Undo the sorting of one side, so that the sides' resamples are paired at random."""
     source = random.Random(_SEED)  # noqa: S311 - no secret
-    return [value for _, value in sorted((source.random(), value) for value in values)]
+    return [value for _unused, value in sorted((source.random(), value) for value in values)]
 
 
 def to_pct(logs: Interval) -> Interval:

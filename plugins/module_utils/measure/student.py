@@ -64,7 +64,7 @@ def t_quantile(p: float, df: float) -> float:
 
 
 def _bisect(increasing: Callable[[float], float], low: float, high: float) -> float:
-    for _ in range(100):
+    for _unused in range(100):
         middle = (low + high) / 2.0
         if increasing(middle) < 0.0:
             low = middle

@@ -59,7 +59,7 @@ def cpu_model(cpuinfo: str) -> str:
 
 def _fields(text: str) -> list[tuple[str, str]]:
     pairs = (line.partition(":") for line in text.splitlines() if ":" in line)
-    return [(key.strip(), value.strip()) for key, _, value in pairs]
+    return [(key.strip(), value.strip()) for key, _unused, value in pairs]
 
 
 def virtualization(cpuinfo: str, roots: Roots) -> str:

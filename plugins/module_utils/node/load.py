@@ -57,7 +57,7 @@ def run(spec_path: str) -> int:
             os.unlink(spec.output)
         files.write_json(spec.output, measure(spec))
     except (files.FilesError, LoadSpecError, LoadError, OSError) as exc:
-        print(exc, file=sys.stderr)
+        sys.stderr.write(f"{exc}\n")
         if isinstance(output, str) and output:
             files.write_json(output, {"error": str(exc)})
         return 1
@@ -170,13 +170,13 @@ def parse_output(text: str) -> dict[str, Any]:
     try:
         found = json.loads(lines[-1])
         histogram, errors = found["latency_us"], found["errors"]
-        counted = sum(count for _, count in histogram)
+        counted = sum(count for _unused, count in histogram)
         expected = found["requests"] - errors["timeout"]
         numbers = [*errors.values(), *(found[key] for key in ("bytes", "scheduled", "late", "late_max_ms"))]
         sound = all(isinstance(number, (int, float)) for number in numbers)
     except (IndexError, KeyError, TypeError, ValueError, AttributeError) as exc:
         raise LoadError("load: the result that wrk's script printed is damaged; run it by hand to see why") from exc
-    if counted != expected or not sound or any(count < 1 for _, count in histogram):
+    if counted != expected or not sound or any(count < 1 for _unused, count in histogram):
         raise LoadError(
             f"load: the histogram holds {counted} requests of {expected}; this wrk counts otherwise than 4.1.0 and "
             "4.2.0, build one of these with role load_generator"

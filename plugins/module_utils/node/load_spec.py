@@ -90,7 +90,7 @@ def _fail(key: str, value: object, allowed: str) -> LoadSpecError:
 
 def _whole(raw: Mapping[str, Any], key: str, low: int, high: int) -> int:
     value = raw.get(key)
-    if type(value) is not int or not low <= value <= high:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise _fail(key, value, f"a whole number from {low} to {high}")
     return value
 

@@ -37,7 +37,7 @@ def run(spec_path: str) -> int:
         if spec.get("output"):
             files.write_json(str(spec["output"]), state)
     except (pm_qos.PmQosError, files.FilesError, AttributeError, TypeError, ValueError) as exc:
-        print(f"hold-pm-qos: {exc}", file=sys.stderr)
+        sys.stderr.write(f"hold-pm-qos: {exc}\n")
         return 1
     signal.sigwait(_STOP)
     os.close(fd)

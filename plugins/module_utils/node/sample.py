@@ -240,9 +240,9 @@ def run(spec_path: str) -> int:
         fd = os.open(spec.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         loop(sampler, spec, fd)
     except OSError as exc:
-        print(f"sample: {exc.filename or 'output'}: {exc.strerror}; check the path and the free space", file=sys.stderr)
+        sys.stderr.write(f"sample: {exc.filename or 'output'}: {exc.strerror}; check the path and the free space\n")
         return 1
     except ERRORS as exc:
-        print(exc, file=sys.stderr)
+        sys.stderr.write(f"{exc}\n")
         return 1
     return 0

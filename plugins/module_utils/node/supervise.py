@@ -121,7 +121,7 @@ class Supervisor:
 
     def _become_child(self, directories: list[str], error_pipe: int, parent: int) -> NoReturn:
         """Set everything up and replace this process by the program; errors go to the parent through the pipe."""
-        program = self.spec.argv[0]
+        program, text = self.spec.argv[0], ""
         try:
             os.setsid()
             # The stop signal, not SIGKILL: a server that is killed cannot end its own workers.
@@ -168,7 +168,7 @@ class Supervisor:
             return received.si_signo != signal.SIGCHLD
         if time.monotonic() < deadline:
             return False
-        print(f"{self.spec.name}: stopped after its longest duration of {self.spec.max_duration_s:g} s", flush=True)
+        _say(f"{self.spec.name}: stopped after its longest duration of {self.spec.max_duration_s:g} s")
         return True
 
     def _reap(self) -> bool:
@@ -189,7 +189,7 @@ class Supervisor:
         os.kill(self.child, signal.SIGCONT)
         if not self._reap_within(self.spec.stop_timeout_s):
             text = f"{self.spec.name}: still there {self.spec.stop_timeout_s:g} s after the stop signal; killed"
-            print(text, flush=True)
+            _say(text)
             os.kill(self.child, signal.SIGKILL)
             self._reap_within(_REAP_DEADLINE_S)
 
@@ -227,12 +227,17 @@ def _write_pid_file(supervisor: Supervisor, state: str, error: str = "") -> None
     files.write_json(supervisor.spec.paths.pid, content.to_dict())
 
 
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def run(spec_path: str) -> int:
     """Supervise the process of a specification file until it has ended. Returns the tool's exit status."""
     try:
         spec = specs.load(spec_path)
     except specs.SpecError as exc:
-        print(exc, file=sys.stderr)
+        sys.stderr.write(f"{exc}\n")
         return 2
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
     supervisor = Supervisor(spec)
@@ -242,7 +247,8 @@ def run(spec_path: str) -> int:
         supervisor.start()
         _write_pid_file(supervisor, "running")
     except (SuperviseError, cgroup.CgroupError) as exc:
-        print(exc, file=sys.stderr, flush=True)
+        sys.stderr.write(f"{exc}\n")
+        sys.stderr.flush()
         _write_pid_file(supervisor, "failed", str(exc))
         return 1
     supervisor.wait()

@@ -65,7 +65,7 @@ def parse_deb822(text: str) -> list[Archive]:
             if line[:1] in (" ", "\t") and name:
                 values[name] += "\n" + line
             elif ":" in line:
-                name, _, value = line.partition(":")
+                name, _unused, value = line.partition(":")
                 name = name.strip().lower()
                 values[name] = value.strip()
         uris, suites = tuple(values.get("uris", "").split()), tuple(values.get("suites", "").split())

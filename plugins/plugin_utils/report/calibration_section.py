@@ -31,8 +31,8 @@ def _repeated(found: Json) -> Html:
     sizes = _sizes(items, "permuted")
     head = ["Same mode, other name", "Metric", "Change", "Found", *[f"False at {size} blocks" for size in sizes]]
     caption = (
-        f"Nothing was changed here. “False” is the share of trials with exchanged signs in which the judge saw a "
-        f"difference all the same: about {numerals.plain(found['level_pct'], 0)} % are its level, up to "
+        "Nothing was changed here. \u201cFalse\u201d is the share of trials with exchanged signs in which the judge "
+        f"saw a difference all the same: about {numerals.plain(found['level_pct'], 0)} % are its level, up to "
         f"{numerals.percent(found['tolerated_pct'])} are chance."
     )
     rows = [[*_common(item), *_shares(item["permuted"], sizes)] for item in items]
@@ -47,7 +47,7 @@ def _slowed(found: Json) -> Html | None:
     head = ["Slowed mode", "Metric", "Change", "Found", *[f"Found at {size} blocks" for size in sizes]]
     rows = [[*_common(item, f" (+{item['slowdown_pct']:g} % of work)"), *_shares(item["subsets"], sizes)]
             for item in items]  # fmt: skip
-    caption = "Known slowdowns. “Found at” is the share of random choices of so many blocks that show it."
+    caption = "Known slowdowns. \u201cFound at\u201d is the share of random choices of so many blocks that show it."
     return table(head, rows, caption=caption, class_="plain wordy")
 
 

@@ -52,7 +52,7 @@ def digest(run: RunDirectory, record: MeasurementRecord) -> Digest | None:
         condition_of(record),
         histogram.total,
         np.array([float(histogram.quantile(1.0 - tail)) for tail in TAILS.tolist()]),
-        {metric: float(histogram.quantile(share)) for metric, (_, share) in PAIRED.items()},
+        {metric: float(histogram.quantile(share)) for metric, (_unused, share) in PAIRED.items()},
         {name: float(load[name]) for name in ("start_wall_s", "end_wall_s")},
     )
 
@@ -99,7 +99,7 @@ def pairs(view: View, found: Sequence[Digest], mode: str, condition: Condition) 
     own = {item.record.block: item for item in belonging(found, mode, condition)}
     blocks = tuple(sorted(base.keys() & own.keys()))
     made = []
-    for metric, (label, _) in PAIRED.items():
+    for metric, (label, _unused) in PAIRED.items():
         usable = tuple(block for block in blocks if base[block].tail_us[metric] > 0)
         changes = tuple((own[b].tail_us[metric] / base[b].tail_us[metric] - 1.0) * 100.0 for b in usable)
         effect = view.effect(mode, condition, metric)

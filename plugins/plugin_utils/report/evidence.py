@@ -110,7 +110,7 @@ def _published_row(view: View, item: Json) -> list[Child]:
         label,
         tag("span", "published, other hardware", class_="tagged"),
         numerals.percent(item.get("utilisation_pct")),
-        *[numerals.change(item.get(key)) for key, _ in _REFERENCE_METRICS],
+        *[numerals.change(item.get(key)) for key, _unused in _REFERENCE_METRICS],
     ]
 
 
@@ -121,7 +121,7 @@ def _own_row(view: View, name: str) -> list[Child] | None:
         return None
     cell = cells[0]
     changes = []
-    for _, metric in _REFERENCE_METRICS:
+    for _unused, metric in _REFERENCE_METRICS:
         effect = view.effect(name, cell.condition, metric)
         change = effect.change_pct if effect else None
         changes.append(numerals.NONE if change is None else f"{numerals.change(change.value)}")

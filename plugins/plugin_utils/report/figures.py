@@ -56,8 +56,10 @@ def distribution(view: View, found: Sequence[Digest], condition: Condition) -> H
     title = "Latency in ms over the percentile of requests, one line a mode, band from least to greatest block"
     wide, narrow = (plots.latency_distribution(curves, tails, title, f"{name} {n}", n) for n in (False, True))
     shown = [(tail, label) for tail, label in _TABLE_TAILS if tail >= tails[-1] * 0.999]
-    rows = [[mode_label(curve.mode), *[_at(curve, tails, tail) for tail, _ in shown]] for curve in curves]
-    numbers = table(["Mode", *[f"{label} ms" for _, label in shown]], rows, caption="Median block (least to greatest)")
+    rows = [[mode_label(curve.mode), *[_at(curve, tails, tail) for tail, _unused in shown]] for curve in curves]
+    numbers = table(
+        ["Mode", *[f"{label} ms" for _unused, label in shown]], rows, caption="Median block (least to greatest)"
+    )
     return per_condition(
         view,
         condition,

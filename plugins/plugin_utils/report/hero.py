@@ -163,25 +163,25 @@ def _tile(
     title: str, subtitle: str, view: View, bars: Sequence[Bar], note_form: str, full: float | None = None
 ) -> Html:
     headline = headline_mode(view)
-    chosen = next((bar for bar in bars if headline and bar.mode.name == headline.name), None)
-    top = full or max((abs(bar.size) for bar in bars if bar.size is not None), default=0.0)
+    chosen = next((one for one in bars if headline and one.mode.name == headline.name), None)
+    top = full or max((abs(one.size) for one in bars if one.size is not None), default=0.0)
     head: list[Child] = [tag("h2", title), tag("p", subtitle, class_="sub")]
     if chosen is not None:
         note = note_form.format(note=chosen.note) if chosen.note not in ("", numerals.NONE) else ""
         head.append(tag("p", tag("span", chosen.figure, class_="big figure"), class_="headline"))
         head.append(tag("p", tag("b", chosen.mode.name), f" {note}", class_="note"))
-    return tag("article", head, tag("ul", [_bar(bar, top) for bar in bars], class_="bars"), class_="tile")
+    return tag("article", head, tag("ul", [_bar(one, top) for one in bars], class_="bars"), class_="tile")
 
 
-def _bar(bar: Bar, top: float) -> Html:
-    filled = 0.0 if bar.size is None or top <= 0 else max(min(abs(bar.size) / top * 100.0, 100.0), 0.6)
+def _bar(one: Bar, top: float) -> Html:
+    filled = 0.0 if one.size is None or top <= 0 else max(min(abs(one.size) / top * 100.0, 100.0), 0.6)
     return tag(
         "li",
-        tag("span", bar.mode.name, class_="name"),
-        tag("span", bar.figure, class_="value figure"),
+        tag("span", one.mode.name, class_="name"),
+        tag("span", one.figure, class_="value figure"),
         tag(
             "span",
-            tag("span", style=f"width:{filled:.1f}%;background:var(--mode-{bar.mode.colour % 8})", class_="fill"),
+            tag("span", style=f"width:{filled:.1f}%;background:var(--mode-{one.mode.colour % 8})", class_="fill"),
             class_="track",
             aria_hidden="true",
         ),

@@ -174,7 +174,7 @@ def _figure_sections(view: View, run: RunDirectory, shrunk: Sequence[Digest]) ->
             "How sure: block by block",
             "Each block measures every mode under the same arrivals, so each dot compares with the baseline of its own "
             "block. The line is the estimate over all blocks, the band its 95 % interval, the dashed line the "
-            "objective. “Smallest detectable” is the effect that so many blocks of such noise can show at "
+            "objective. \u201cSmallest detectable\u201d is the effect that so many blocks of such noise can show at "
             "all; below it, no difference found is not the same as no difference.",
             _each(view, lambda condition: _blocks(view, shrunk, condition)),
         ),

@@ -50,7 +50,7 @@ def _mode_row(view: View, mode: Mode, condition: Condition) -> list[Child]:
     cell = view.cell(mode.name, condition)
     label = join(mode_label(mode), tag("span", mode.title, class_="description") if mode.title else None)
     if cell is None:
-        return [label, *[_nothing() for _ in range(len(words.PERCENTILES) + 2)], _nothing("not measured")]
+        return [label, *[_nothing() for _unused in range(len(words.PERCENTILES) + 2)], _nothing("not measured")]
     latencies = [_latency(view, cell, metric) for metric in words.PERCENTILES]
     return [label, *latencies, _utilisation(view, cell), _work(view, cell, condition), _blocks(cell)]
 
@@ -190,7 +190,7 @@ def heat_map(view: View, metric: str) -> Html:
         tag("th", aggressor or numerals.NONE, colspan=len(points), scope="colgroup", class_="group")
         for aggressor in aggressors
     ]
-    points_row = [tag("th", numerals.share(point), scope="col") for _ in aggressors for point in points]
+    points_row = [tag("th", numerals.share(point), scope="col") for _unused in aggressors for point in points]
     body = [
         tag(
             "tr",

@@ -67,7 +67,7 @@ def latency_distribution(curves: Sequence[Curve], tails: Floats, title: str, nam
         axes.set_xscale("log")
         axes.set_xlim(1.0, float(tails[-1]))
         ticks = [(tail, text) for tail, text in _PERCENTILES if tail >= float(tails[-1]) * 0.999]
-        axes.set_xticks([tail for tail, _ in ticks], [text for _, text in ticks])
+        axes.set_xticks([tail for tail, _unused in ticks], [text for _unused, text in ticks])
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xlabel("percentile of requests")
         axes.set_ylabel("latency, ms")

@@ -103,13 +103,13 @@ def _mode_columns(view: View, condition: Condition) -> list[Column]:
     columns = [Column("mode", tuple(text_table.shorten(mode.name) for mode in view.modes), left=True)]
     for metric, name in words.PERCENTILES.items():
         parts = [_latency(view, mode, cell, condition, metric) for mode, cell in found]
-        longest = max(len(change) for _, change in parts)
+        longest = max(len(change) for _unused, change in parts)
         cells = tuple(f"{median} {change.rjust(longest)}" if longest else median for median, change in parts)
         columns.append(Column(f"{name} ms{' ' * (longest + 1 if longest else 0)}", cells, _DROP_ORDER[metric]))
-    used = tuple(numerals.plain(cell.median("utilisation_pct") if cell else None, 1) for _, cell in found)
-    work = tuple(numerals.plain(cell.median("batch_work_per_s") if cell else None) for _, cell in found)
-    kept = tuple(_kept(view, mode, condition) for mode, _ in found)
-    blocks = tuple(f"{cell.kept}/{cell.measured}" if cell else numerals.NONE for _, cell in found)
+    used = tuple(numerals.plain(cell.median("utilisation_pct") if cell else None, 1) for _unused, cell in found)
+    work = tuple(numerals.plain(cell.median("batch_work_per_s") if cell else None) for _unused, cell in found)
+    kept = tuple(_kept(view, mode, condition) for mode, _unused in found)
+    blocks = tuple(f"{cell.kept}/{cell.measured}" if cell else numerals.NONE for _unused, cell in found)
     columns.append(Column("CPU use %", used, 0))
     columns.append(Column(unit, work, 3))
     columns.append(Column("kept %", kept, 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import rows, variables
 
 OPTIONS = {
