@@ -18,6 +18,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.policy.validati
 from ansible_collections.colocation.testbed.plugins.modules import matrix
 from ansible_collections.colocation.testbed.plugins.plugin_utils import definitions, documented, rundir
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import (
+    affinity,
     bench,
     deployed,
     driver,
@@ -85,7 +86,9 @@ class ActionModule(ActionBase):
             HostExecutor(self, wanted.tested, variables), HostExecutor(self, wanted.load, variables)
         )
         command = shlex.join(["ansible-playbook", *sys.argv[1:]])
-        outcome = driver.Matrix(testbed, wanted, found, command, self._display.display).run()
+        shared = wanted.tested in variables["groups"].get("lab", ())
+        with affinity.controller_on(testbed.tested.housekeeping_cpus if shared else ""):
+            outcome = driver.Matrix(testbed, wanted, found, command, self._display.display).run()
         return {
             "changed": outcome.measured > 0,
             "run_dir": outcome.run_dir,
