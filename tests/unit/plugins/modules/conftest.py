@@ -8,5 +8,5 @@ from ansible.module_utils import _internal
 
 @pytest.fixture(autouse=True)
 def on_a_managed_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget that the process has loaded controller code, which other tests do: it would print the module's warnings."""
+    """Forget that the process has loaded controller code, which other tests do: that would print warnings."""
     monkeypatch.setattr(_internal, "is_controller", False)
