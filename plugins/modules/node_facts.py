@@ -147,6 +147,11 @@ apt:
   description: Whether packages can be installed by module M(colocation.testbed.packages).
   returned: always
   type: bool
+supervised:
+  description: Names of processes of module M(colocation.testbed.process) that run now.
+  returned: always
+  type: list
+  elements: str
 listening_ports:
   description: TCP ports on which something listens in the host's network namespace.
   returned: always

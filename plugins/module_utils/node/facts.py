@@ -20,9 +20,11 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     cpuidle,
     listeners,
     pm_qos,
+    processes,
     procfs,
     psi,
 )
+from ansible_collections.colocation.testbed.plugins.module_utils.node import spec as specs
 
 _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+~-]*")
 _MACHINES = re.compile(r"QEMU|KVM|VMware|VirtualBox|Xen|Amazon EC2|Google|Alibaba|Virtual Machine")
@@ -138,6 +140,17 @@ def disk_free_bytes(path: str) -> int | None:
     return status.f_bavail * status.f_frsize
 
 
+def supervised(state_dir: str, roots: Roots) -> list[str]:
+    """Return the names of processes of module process that run, such as those that a killed playbook left."""
+    folder = os.path.join(state_dir, "processes")
+    present = os.listdir(folder) if os.path.isdir(folder) else []
+    names = [name[: -len(".pid")] for name in present if name.endswith(".pid")]
+    found = {name: specs.read_pid_file(specs.Paths(state_dir, name).pid) for name in names}
+    return sorted(
+        name for name, file in found.items() if file and file.child and processes.is_running(file.child, roots.proc)
+    )
+
+
 def resctrl(roots: Roots) -> dict[str, bool]:
     """Return whether the kernel offers cache and memory bandwidth control, and whether it is mounted."""
     offered = "resctrl" in (_read(f"{roots.proc}/filesystems") or "").split()
@@ -206,6 +219,7 @@ def collect(state_dir: str, wanted: Mapping[str, Sequence[str]], roots: Roots | 
         "service_manager": "systemd" if os.path.isdir(f"{places.run}/systemd/system") else "none",
         "is_root": os.geteuid() == 0,
         "apt": shutil.which("apt-get") is not None,
+        "supervised": supervised(state_dir, places),
         "listening_ports": sorted(listeners.listening_ports(places.proc)),
         "programs": programs(wanted),
         "disk_free_bytes": disk_free_bytes(state_dir),

@@ -140,7 +140,8 @@ def _programs(facts: Mapping[str, Any], needs: Needs) -> Iterator[Row]:
 
 def _ports(facts: Mapping[str, Any], needs: Needs) -> Iterator[Row]:
     for port, variable in needs.ports.items():
-        taken = port in facts["listening_ports"]
+        # A service that a killed run left behind is ours, and the next run takes it over.
+        taken = port in facts["listening_ports"] and not facts["supervised"]
         advice = f"something listens on TCP port {port}; stop it, or choose another port with {variable}"
         yield _row(f"TCP port {port}", needs, "free", "taken" if taken else "free", not taken, advice)
 

@@ -106,6 +106,10 @@ class Survey:
             "programs": {name: argv for name, (argv, _variable) in PROGRAMS[role].items()},
         }
 
+    def _in_lab(self, host: Host) -> bool:
+        """Return whether a host has ports of its own, apart from those of the machine that was asked."""
+        return host.name in self._groups.get("lab", ())
+
     def _needs(self, host: Host, role: str) -> hosts.Needs:
         port = int(host.variable("latency_service_port", self._options["latency_service_port"]["default"]))
         return hosts.Needs(
@@ -113,7 +117,7 @@ class Survey:
             cpus=str(host.variable("node_cpus", "")),
             housekeeping_cpus=str(host.variable("node_housekeeping_cpus", "")),
             min_free_mib=self._min_free_mib,
-            ports={port: "latency_service_port"} if role == "tested" else {},
+            ports={port: "latency_service_port"} if role == "tested" and not self._in_lab(host) else {},
             programs={
                 name: (variable, bool(host.variable(variable, True)))
                 for name, (_argv, variable) in PROGRAMS[role].items()

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+
 import pytest
 
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cpu_list
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cpu_list, processes
 from ansible_collections.colocation.testbed.plugins.module_utils.node import facts
 
 
@@ -84,3 +87,24 @@ def test_processor_names_of_other_architectures(text, name):
 def test_not_a_linux_host_is_one_sentence(tmp_path):
     with pytest.raises(cpu_list.CpuListError, match="is /sys mounted"):
         facts.collect("/", {}, facts.Roots(*[str(tmp_path)] * 5))
+
+
+def test_supervised_processes_that_run_are_named(tmp_path):
+    own = processes.identify(os.getpid())
+    folder = tmp_path / "processes"
+    folder.mkdir()
+    alive = {
+        "state": "running",
+        "pid": own.pid,
+        "start_ticks": own.start_ticks,
+        "boot_id": own.boot_id,
+        "supervisor_pid": own.pid,
+        "supervisor_start_ticks": own.start_ticks,
+        "spec_sha256": "",
+        "error": "",
+    }
+    (folder / "nginx.pid").write_text(json.dumps(alive))
+    (folder / "batch.pid").write_text(json.dumps({**alive, "start_ticks": own.start_ticks + 1}))
+    (folder / "load.pid").write_text("cut sh")
+    assert facts.supervised(str(tmp_path), facts.Roots()) == ["nginx"]
+    assert facts.supervised(str(tmp_path / "none"), facts.Roots()) == []

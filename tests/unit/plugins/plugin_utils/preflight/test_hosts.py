@@ -1,0 +1,167 @@
+"""What a host must have, and what is said when it lacks it."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutorError
+from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import controller, hosts, rows, survey
+
+FACTS = {
+    "kernel": "6.1.0-28-amd64",
+    "online_cpus": "0-3",
+    "cpu_count": 4,
+    "cgroup": "v2",
+    "cgroup_controllers": {
+        name: {"mount": "/sys/fs/cgroup", "version": 2, "writable": True} for name in ("cpu", "cpuset", "memory")
+    },
+    "pm_qos": {"device": True, "writable": True, "effective_us": 2_000_000_000},
+    "psi": True,
+    "load_average": [0.1, 0.2, 0.3],
+    "is_root": True,
+    "apt": True,
+    "listening_ports": [22],
+    "supervised": [],
+    "programs": {"node_python": {"path": "/usr/bin/python3", "version": "3.11.2"}, "nginx": None},
+    "disk_free_bytes": 4 << 30,
+    "wall_s": 0.0,
+}
+NEEDS = hosts.Needs(
+    name="node1",
+    cpus="0-1",
+    housekeeping_cpus="3",
+    min_free_mib=500,
+    ports={8000: "latency_service_port"},
+    programs={"nginx": ("latency_service_install", True)},
+)
+
+
+def look(change=None, needs=NEEDS, clock_offset_s=0.0):
+    facts = copy.deepcopy(FACTS)
+    if change:
+        change(facts)
+    return list(hosts.check(facts, needs, clock_offset_s))
+
+
+def test_a_good_host_lacks_nothing():
+    assert {row.level for row in look()} == {"ok"}
+
+
+def put(*path, value):
+    def change(facts):
+        place = facts
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (put("is_root", value=False), ["privileges", "ansible_become: true"]),
+        (put("cgroup", value=None), ["control groups", "mount cgroup2"]),
+        (put("cgroup_controllers", "memory", "writable", value=False), ["cgroup memory", "/sys/fs/cgroup", "writable"]),
+        (put("cgroup_controllers", "cpuset", value=None), ["cgroup cpuset", "delegate"]),
+        (put("online_cpus", value="0"), ["node_cpus", "CPU 1", "online are 0", "inventory"]),
+        (put("listening_ports", value=[8000]), ["TCP port 8000", "latency_service_port"]),
+        (put("apt", value=False), ["nginx", "no apt", "install it yourself"]),
+        (put("disk_free_bytes", value=1 << 20), ["free space", "node_state_dir"]),
+        (put("programs", "node_python", value={"path": "/x", "version": "3.7.1"}), ["node_python", "set node_python"]),
+        (put("programs", "node_python", value=None), ["node_python", "set node_python"]),
+    ],
+)
+def test_what_is_missing_is_named_with_the_remedy(change, words):
+    text = "\n".join(rows.problems(look(change)))
+    assert text.startswith("node1: ")
+    for word in words:
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (put("kernel", value="5.10.0-33-amd64"), "kernel"),
+        (put("pm_qos", value={"device": False, "writable": False, "effective_us": None}), "PM QoS"),
+        (put("psi", value=False), "pressure figures"),
+        (put("load_average", value=[3.5, 1, 1]), "load average"),
+    ],
+)
+def test_what_only_costs_something_does_not_stop_the_run(change, what):
+    found = look(change)
+    assert rows.problems(found) == []
+    assert [row.what for row in found if row.level == "degraded"] == [what]
+    assert all(row.consequence for row in found if row.level != "ok")
+
+
+def test_a_clock_that_is_off_is_told():
+    assert [row.what for row in look(clock_offset_s=-3.0) if row.level == "degraded"] == ["clock"]
+
+
+def test_a_program_that_may_not_be_installed_is_missing():
+    needs = hosts.Needs("node1", "", "", 500, {}, {"nginx": ("latency_service_install", False)})
+    assert "latency_service_install is false" in rows.problems(look(needs=needs))[0]
+
+
+def test_a_service_that_a_killed_run_left_does_not_take_its_own_port():
+    def change(facts):
+        facts["listening_ports"] = [8000]
+        facts["supervised"] = ["nginx"]
+
+    assert rows.problems(look(change)) == []
+
+
+def test_a_cpu_list_that_is_none_is_named():
+    needs = hosts.Needs("node1", "0..3", "", 500, {}, {})
+    assert "node_cpus" in rows.problems(look(needs=needs))[0]
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ({"tested": ["a"], "load": []}, ["group load", "exactly one host"]),
+        ({"tested": ["a", "b"], "load": ["c"]}, ["group tested", "exactly one host"]),
+        ({"tested": ["a"], "load": ["a"]}, ["a is in both groups"]),
+    ],
+)
+def test_groups_that_cannot_be_used_are_named(groups, words):
+    text = "\n".join(rows.problems(list(controller.groups(groups))))
+    for word in words:
+        assert word in text
+
+
+class Host:
+    name = "node1"
+
+    def variable(self, name, default=None):
+        return default
+
+    def run(self, module, args, check_mode=None):
+        return copy.deepcopy(FACTS)
+
+
+OPTIONS = {
+    "node_state_dir": {"default": "/var/lib/x"},
+    "node_python": {"default": "/usr/bin/python3"},
+    "latency_service_port": {"default": 22},
+}
+
+
+def test_a_host_that_does_not_answer_is_one_row():
+    def reach(name):
+        raise HostExecutorError(f"{name}: connection refused")
+
+    looking = survey.Survey({"tested": ["node1"], "load": ["node2"]}, OPTIONS, reach, 500)
+    found = list(looking.of_host("node1", "tested"))
+    assert [(row.what, row.level) for row in found] == [("connection", "missing")]
+    assert "connection refused" in found[0].consequence
+
+
+@pytest.mark.parametrize(("lab", "taken"), [([], True), (["node1"], False)])
+def test_a_lab_host_has_ports_of_its_own(lab, taken):
+    groups = {"tested": ["node1"], "load": ["node2"], "lab": lab}
+    found = list(survey.Survey(groups, OPTIONS, lambda name: Host(), 500).of_host("node1", "tested"))
+    assert any(row.what == "TCP port 22" and row.level == "missing" for row in found) is taken
