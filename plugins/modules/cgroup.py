@@ -14,12 +14,12 @@ description:
   - Values are compared with what the kernel says, written in an order that the kernel accepts, and read back.
   - A call takes effect as a whole. When the kernel refuses a value, what the call changed before is taken back.
   - Every change is recorded in the journal first, so that M(colocation.testbed.journal_undo) can take it back.
+extends_documentation_fragment:
+  - colocation.testbed.attributes
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
   diff_mode:
-    description: Returns details on what has changed in diff mode.
     support: full
 options:
   state_dir:

@@ -11,12 +11,12 @@ short_description: Tell how control groups are mounted and what groups have
 version_added: 0.1.0
 description:
   - Reads the layout of control groups on a host, and the values and processes of groups.
+extends_documentation_fragment:
+  - colocation.testbed.attributes
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
   diff_mode:
-    description: Returns details on what has changed in diff mode.
     support: none
 options:
   root:

@@ -13,15 +13,13 @@ description:
   - Shows what changed between runs, with intervals. The first run is the reference.
   - Refuses runs that can't be compared (other hosts, other load, invalid or cut short) and says why.
   - Fails where a change is worse than its threshold beyond noise.
+extends_documentation_fragment:
+  - colocation.testbed.attributes
+  - colocation.testbed.attributes.controller
 attributes:
-  action:
-    description: Runs on the controller.
-    support: full
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
   diff_mode:
-    description: Returns details on what has changed in diff mode.
     support: none
 options:
   run_dirs:

@@ -15,13 +15,13 @@ description:
   - The directory is journalled, and goes as a whole when it is undone. One that exists and is not in the journal
     belongs to somebody else, and the module fails without touching it.
   - Works in check mode while the programs that make or validate files are not installed yet.
+extends_documentation_fragment:
+  - colocation.testbed.attributes
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
     details: Files are not validated in check mode.
   diff_mode:
-    description: Returns details on what has changed in diff mode.
     support: full
 options:
   directory:

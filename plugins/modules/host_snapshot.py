@@ -18,12 +18,12 @@ description:
   - 'Sysctls that the kernel changes by itself are left out: C(fs.*-nr), C(fs.dentry-state), C(fs.inode-state),
     C(fs.quota.*), C(kernel.ns_last_pid), C(kernel.pty.nr), C(kernel.random.*), C(kernel.sched_domain.*),
     C(net.netfilter.nf_conntrack_count), C(vm.stat_refresh), C(dev.cdrom.info).'
+extends_documentation_fragment:
+  - colocation.testbed.attributes
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
   diff_mode:
-    description: Returns details on what has changed in diff mode.
     support: none
 options:
   paths:

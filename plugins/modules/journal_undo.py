@@ -14,12 +14,12 @@ description:
   - An entry leaves the journal as soon as it is undone, so that a run which was killed can be continued.
   - What was there before is never removed. Processes are ended only when number, start time and boot are those that
     were recorded; control groups are removed only when nobody is in them.
+extends_documentation_fragment:
+  - colocation.testbed.attributes
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
   diff_mode:
-    description: Returns details on what has changed in diff mode.
     support: full
 options:
   state_dir:

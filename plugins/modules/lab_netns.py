@@ -16,12 +16,12 @@ description:
   - Everything is journalled before it is made. A namespace or interface of the same name that is not in the journal
     belongs to somebody else, and the module fails without touching it.
   - Only the network is separate. Files, processes, users and kernel settings are those of the machine.
+extends_documentation_fragment:
+  - colocation.testbed.attributes
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
   diff_mode:
-    description: Returns details on what has changed in diff mode.
     support: full
 options:
   hosts:

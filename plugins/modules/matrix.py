@@ -14,15 +14,13 @@ description:
   - Decides after each measurement what comes next, so that a window that noise spoiled is measured again.
   - Needs the facts that the roles node, latency_service, batch_workload and load_generator leave.
   - In check mode it validates everything, shows the plan and measures nothing.
+extends_documentation_fragment:
+  - colocation.testbed.attributes
+  - colocation.testbed.attributes.controller
 attributes:
-  action:
-    description: Runs on the controller.
-    support: full
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
   diff_mode:
-    description: Returns details on what has changed in diff mode.
     support: none
 options:
   tested:

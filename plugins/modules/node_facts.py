@@ -12,12 +12,12 @@ version_added: 0.1.0
 description:
   - Reads what the preflight table and a run's manifest say about a host. Changes nothing.
   - What a host does not have is null, so that preflight can say what follows from it.
+extends_documentation_fragment:
+  - colocation.testbed.attributes
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
   diff_mode:
-    description: Returns details on what has changed in diff mode.
     support: none
     details: Nothing is changed.
 options:

@@ -14,12 +14,12 @@ description:
     the action plugin of this name builds from the collection on the controller. It is copied only when the host has
     another one.
   - Makes the state directory with its journal, so that reset can take both away.
+extends_documentation_fragment:
+  - colocation.testbed.attributes
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
   diff_mode:
-    description: Returns details on what has changed in diff mode.
     support: full
 options:
   state_dir:

@@ -15,13 +15,13 @@ description:
   - No service is started by being installed, and on hosts with systemd units that came with the packages are disabled,
     because the collection starts its workloads itself.
   - Fetches the package lists only when there are none, or when an installation fails with those that are there.
+extends_documentation_fragment:
+  - colocation.testbed.attributes
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
     details: Where the host has no package lists yet, dependencies are not part of the prediction.
   diff_mode:
-    description: Returns details on what has changed in diff mode.
     support: full
 options:
   names:

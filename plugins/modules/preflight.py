@@ -12,15 +12,13 @@ version_added: 0.1.0
 description:
   - Checks inventory groups, role variables, definitions and hosts, shows one table and fails once with all problems.
   - Hosts of the group C(lab) are checked on the machine that carries them, because they may not be made yet.
+extends_documentation_fragment:
+  - colocation.testbed.attributes
+  - colocation.testbed.attributes.controller
 attributes:
-  action:
-    description: Runs on the controller.
-    support: full
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
   diff_mode:
-    description: Returns details on what has changed in diff mode.
     support: none
 options:
   min_free_mib: {description: Space in MiB that must be free where the hosts keep their state., type: int, default: 500}

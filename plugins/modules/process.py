@@ -15,12 +15,12 @@ description:
   - A process that already runs with the same specification is left alone; one whose specification or configuration
     files have changed is started again.
   - Needs the node tool, which role C(node) installs.
+extends_documentation_fragment:
+  - colocation.testbed.attributes
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
   diff_mode:
-    description: Returns details on what has changed in diff mode.
     support: full
 options:
   state_dir:

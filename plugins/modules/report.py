@@ -15,15 +15,13 @@ description:
   - The three files depend on the measurements alone. Made again from the same directory they are the same, byte for
     byte, and nothing is written.
   - Runs on the controller and touches no host.
+extends_documentation_fragment:
+  - colocation.testbed.attributes
+  - colocation.testbed.attributes.controller
 attributes:
-  action:
-    description: Runs on the controller.
-    support: full
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
   diff_mode:
-    description: Returns details on what has changed in diff mode.
     support: none
 options:
   run_dir:

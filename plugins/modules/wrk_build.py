@@ -16,13 +16,13 @@ description:
   - Puts scripts for wrk beside it, where O(scripts) holds some.
   - What is there and still reports its version is not built again. A changed pin (O(version), O(commit), O(sha256)) is.
   - The system's LuaJIT and OpenSSL are used where their headers are installed, otherwise those that upstream bundles.
+extends_documentation_fragment:
+  - colocation.testbed.attributes
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
     details: Nothing is fetched in check mode, so it can't tell whether a source is reachable.
   diff_mode:
-    description: Returns details on what has changed in diff mode.
     support: full
 options:
   state:
