@@ -56,7 +56,9 @@ def cluster(folder: Path, sshd: None) -> Iterator[Lab]:
     built = folder / "collections"
     tooling.run(["ansible-galaxy", "collection", "build", "--output-path", folder])
     archive = next(folder.glob("*.tar.gz"))
-    tooling.run(["ansible-galaxy", "collection", "install", archive, "-p", built, "--offline"], cwd=folder)
+    # With the checkout's own settings ansible-galaxy would find the collection there and install nothing.
+    plain = tooling.clean_environment()
+    tooling.run(["ansible-galaxy", "collection", "install", archive, "-p", built, "--offline"], cwd=folder, env=plain)
     environment = tooling.clean_environment(
         ANSIBLE_COLLECTIONS_PATH=str(built), ANSIBLE_HOST_KEY_CHECKING="false", ANSIBLE_PIPELINING="true"
     )
@@ -93,7 +95,9 @@ class OverSsh(Lab):
             "lab": {"hosts": {}},
         }
         inventory = self.folder / "hosts.yml"
-        inventory.write_text(yaml.safe_dump({"all": {"children": groups}}))
+        # A lab that is in use on this machine has its journal in the default place, and reset would take it down.
+        nothing = {"lab_state_dir": str(STATE_DIR / "lab"), "lab_cgroup_root": "colocation-testbed-ssh"}
+        inventory.write_text(yaml.safe_dump({"all": {"children": groups, "vars": nothing}}))
         given = {"matrix_results_dir": str(self.results), **QUICK, **variables}
         return ["ansible-playbook", "-i", str(inventory), playbook, "-e", json.dumps(given), *options]
 

@@ -92,7 +92,7 @@ def test_tarballs_that_are_not_wrk(tmp_path: Path, work_dir: Path, names: tuple[
 def test_members_are_checked_by_a_python_without_filters(
     tmp_path: Path, work_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(tarfile, "data_filter")
+    monkeypatch.delattr(tarfile, "data_filter", raising=False)  # 3.11.4 brought it
     for name in ("../outside", "/outside"):
         with pytest.raises(source.SourceError, match="no source tarball needs"):
             source.from_path(replace(ASKED, path=str(tarball(tmp_path / "x.tar.gz", (name,)))), str(work_dir))
