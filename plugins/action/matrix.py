@@ -20,9 +20,11 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils import definiti
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import (
     affinity,
     bench,
+    claim,
     deployed,
     driver,
     preparation,
+    progress,
     settings,
 )
 from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutor, HostExecutorError
@@ -34,12 +36,14 @@ OPTIONS = documented.argument_spec(matrix.DOCUMENTATION)
 
 ERRORS = (
     bench.BenchError,
+    claim.ClaimError,
     definitions.DefinitionsError,
     deployed.DeployedError,
     HostExecutorError,
     limits.LimitsError,
     PolicyError,
     preparation.PreparationError,
+    progress.ControllerGoneError,
     rundir.RunDirectoryError,
     SeriesError,
     settings.SettingsError,
@@ -87,7 +91,8 @@ class ActionModule(ActionBase):
         )
         command = shlex.join(["ansible-playbook", *sys.argv[1:]])
         shared = wanted.tested in variables["groups"].get("lab", ())
-        with affinity.controller_on(testbed.tested.housekeeping_cpus if shared else ""):
+        on_cpus = affinity.controller_on(testbed.tested.housekeeping_cpus if shared else "")
+        with claim.claimed(wanted.tested, claim.directory()), on_cpus:
             outcome = driver.Matrix(testbed, wanted, found, command, self._display.display).run()
         return {
             "changed": outcome.measured > 0,

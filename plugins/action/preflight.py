@@ -38,6 +38,8 @@ class ActionModule(ActionBase):
             known["groups"], options, lambda name: self._reach(name, known), int(given["min_free_mib"])
         )
         found = looking.of_controller(self._own_variables(known))
+        if given["lab_hosts"] and not rows.problems(found):
+            found.append(looking.of_lab(given["lab_hosts"]))
         if not rows.problems(found):
             for role in ("tested", "load"):
                 found += looking.of_host(known["groups"][role][0], role)

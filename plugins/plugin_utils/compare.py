@@ -74,7 +74,10 @@ def compare(
         for entry in _changes(matrices[0], matrix, str(run.manifest["run_id"]), limits)
     ]
     if not changes:
-        raise CompareError("compare: the runs have no mode, load point and aggressor in common; nothing to compare")
+        raise CompareError(
+            "compare: the runs have no mode, load point and aggressor in common of which measurements count, so there is nothing to compare; "
+            "look at the guards in their reports"
+        )
     failures = [str(entry["text"]) for entry in changes if entry["result"] == "fail"]
     return {
         "schema": SCHEMA,

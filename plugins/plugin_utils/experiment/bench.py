@@ -102,12 +102,12 @@ class Bench:
         }
         return Raw(load=load, samples=samples, policy={"wanted": policy["wanted"], "applied": policy["applied"]})
 
-    def peak_rps(self, url: str, window_s: float) -> float:
+    def peak_rps(self, url: str, window_s: float, label: str) -> float:
         """Return the rate of requests per second that the service answers at full speed (wrk's closed loop)."""
         node = self._testbed.load
         entry = specs.load(self._testbed, self._settings, url, None, 1, window_s)
         self._process(node, [entry])
-        self._wait(self._settings.warmup_s + window_s, "measuring the service's peak")
+        self._wait(self._settings.warmup_s + window_s, label)
         ended = specs.waited(entry, START_SLACK_S)
         load = _json(self._process(node, [ended], [node.path(specs.LOAD)]), node.path(specs.LOAD), node.name)
         if "error" in load:

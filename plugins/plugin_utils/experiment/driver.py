@@ -114,7 +114,9 @@ class Matrix:
             return float(self._settings.peak_rps)
         rates_rps: list[float] = []
         while not orders.peak_found(rates_rps) and len(rates_rps) < PEAK_ATTEMPTS:
-            rates_rps.append(self._bench.peak_rps(self._testbed.service.url(0), self._settings.peak_window_s))
+            label = f"measuring the service's peak, number {len(rates_rps) + 1} of at most {PEAK_ATTEMPTS}"
+            rate_rps = self._bench.peak_rps(self._testbed.service.url(0), self._settings.peak_window_s, label)
+            rates_rps.append(rate_rps)
         if not orders.peak_found(rates_rps):
             spread = ", ".join(f"{rate:.0f}" for rate in rates_rps)
             self._show(f"the service's peak does not repeat ({spread} requests/s): something else uses these CPUs")

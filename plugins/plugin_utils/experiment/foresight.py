@@ -41,7 +41,7 @@ def detectable(results_dir: str, hosts: Mapping[str, Any], blocks: int) -> dict[
 def sentence(blocks: int, found: Mapping[str, Any] | None) -> str:
     """Return what the user is told before the run starts."""
     if found is None or blocks < statistics.MIN_BLOCKS:
-        return f"{blocks} blocks can't give a verdict: at least {statistics.MIN_BLOCKS} are needed (matrix_blocks)"
+        return f"matrix_blocks is {blocks}: a verdict needs at least {statistics.MIN_BLOCKS}"
     basis = (
         "if baselines repeat within 1.5 % here; no earlier run tells"
         if found["from"] == "assumed"

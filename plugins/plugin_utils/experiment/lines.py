@@ -41,6 +41,6 @@ def result(name: str, record: MeasurementRecord, load: Mapping[str, Any], validi
     tripped = [guard for guard in validity if not guard.ok]
     if record.kept and not tripped:
         return f"{name}  {latencies} ms"
-    why = "; ".join(guard.text for guard in tripped)
+    why = "; ".join(f"{guard.guard}: {guard.text}" for guard in tripped)
     verb = "counts, but" if record.kept else "does not count:"
     return f"{name}  {latencies} ms  {verb} {why}"

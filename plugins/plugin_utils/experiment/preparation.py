@@ -81,15 +81,26 @@ def run_to_resume(settings: MatrixSettings, mark: str) -> rundir.RunDirectory | 
     if not settings.run_id:
         path = rundir.find_partial(settings.results_dir, mark) if settings.resume else None
         return rundir.RunDirectory.open(path) if path else None
+    run = check_run_id(settings)
+    if run is None:
+        return None
+    if run.manifest["fingerprint"] != mark:
+        raise PreparationError(
+            f"{run.path}: this run asked for something else (other settings, definitions or hosts); "
+            "give it the same, or choose another matrix_run_id"
+        )
+    return run
+
+
+def check_run_id(settings: MatrixSettings) -> rundir.RunDirectory | None:
+    """Return the run that the user named, or None where there is none of that name yet.
+
+    :raises PreparationError: where it has ended already.
+    """
     named = Path(settings.results_dir, settings.run_id)
-    if not named.exists():
+    if not settings.run_id or not named.exists():
         return None
     run = rundir.RunDirectory.open(named)
     if run.finished:
         raise PreparationError(f"{named}: this run has ended; choose another matrix_run_id, or use playbook report")
-    if run.manifest["fingerprint"] != mark:
-        raise PreparationError(
-            f"{named}: this run asked for something else (other settings, definitions or hosts); "
-            "give it the same, or choose another matrix_run_id"
-        )
     return run

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,13 @@ if TYPE_CHECKING:
 
 #: A line about the window under way is shown this often, in seconds.
 LINE_EVERY_S = 5.0
+
+#: Whether the playbook's main process still lives is looked at this often, in seconds.
+LOOK_EVERY_S = 1.0
+
+
+class ControllerGoneError(Exception):
+    """The playbook's main process was killed; its worker, which leads a session of its own, must not go on alone."""
 
 
 def duration(seconds: float) -> str:
@@ -34,6 +42,7 @@ class Progress:
         self._guess_s = guess_s
         self._lengths_s: list[float] = []
         self._started_s = time.monotonic()
+        self._parent = os.getppid()
 
     def start(self) -> None:
         """Note that a measurement begins."""
@@ -49,14 +58,18 @@ class Progress:
         return remaining * each_s
 
     def wait(self, seconds: float, label: str, remaining: int) -> None:
-        """Let a window of known length pass, with a line every few seconds."""
-        end_s = time.monotonic() + seconds
-        while True:
-            left_s = end_s - time.monotonic()
-            if left_s <= 0:
-                return
-            passed_s = seconds - left_s
-            line = f"{label}  {passed_s:3.0f}/{seconds:.0f} s   {duration(self.left_s(remaining) + left_s)} left"
-            self._show(line)
+        """Let a window of known length pass, with a line every few seconds.
+
+        :raises ControllerGoneError: where the playbook's main process has ended meanwhile.
+        """
+        begin_s = time.monotonic()
+        next_line_s = 0.0
+        while (passed_s := time.monotonic() - begin_s) < seconds:
+            if os.getppid() != self._parent:
+                raise ControllerGoneError("the playbook was killed, so its measurement ends; run it again to resume")
+            if passed_s >= next_line_s:
+                next_line_s += LINE_EVERY_S
+                left = duration(self.left_s(remaining) + seconds - passed_s)
+                self._show(f"{label}  {passed_s:3.0f}/{seconds:.0f} s   {left} left")
             # The window's length is the condition: it ends by the clock, and nothing may be asked of a node before.
-            time.sleep(min(LINE_EVERY_S, left_s))
+            time.sleep(min(LOOK_EVERY_S, seconds - passed_s))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
@@ -30,7 +30,12 @@ RANGES: dict[str, tuple[int, int, str]] = {
 
 
 class SettingsError(Exception):
-    """A setting is outside what is allowed."""
+    """Settings are outside what is allowed; ``problems`` has one sentence for each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        """Keep the sentences."""
+        self.problems = tuple(problems)
+        super().__init__("; ".join(problems))
 
 
 @dataclass(frozen=True)
@@ -65,22 +70,12 @@ def from_arguments(arguments: Mapping[str, Any], where: str = "matrix_") -> Matr
     :param where: prefix of the variables that set them, for the texts of errors.
     :raises SettingsError: for a value outside what is allowed; the text names variable, value, range and remedy.
     """
-    for name, (low, high, why) in RANGES.items():
-        if not low <= int(arguments[name]) <= high:
-            raise SettingsError(f"{where}{name} is {arguments[name]}: allowed are {low} to {high} ({why}); change it")
-    _check_lists(arguments, where)
-    connections, threads = int(arguments["load_connections"]), int(arguments["load_threads"])
-    if connections % threads:
-        raise SettingsError(
-            f"{where}load_connections is {connections}, which {where}load_threads {threads} does not divide: "
-            "every thread of wrk gets as many connections; choose a multiple"
-        )
-    run_id = str(arguments["run_id"])
-    if run_id and not RUN_ID.fullmatch(run_id):
-        raise SettingsError(f"{where}run_id is {run_id!r}: allowed are letters, digits, dot, dash and underscore")
+    problems = list(_problems(arguments, where))
+    if problems:
+        raise SettingsError(problems)
     return MatrixSettings(
-        tested=_only_host(arguments["tested"], "tested"),
-        load=_only_host(arguments["load"], "load"),
+        tested=_hosts(arguments["tested"])[0],
+        load=_hosts(arguments["load"])[0],
         modes=tuple(map(str, arguments["modes"])),
         load_points=tuple(map(float, arguments["load_points"])),
         aggressors=tuple(map(str, arguments["aggressors"])),
@@ -88,35 +83,66 @@ def from_arguments(arguments: Mapping[str, Any], where: str = "matrix_") -> Matr
         hold_pm_qos=bool(arguments["hold_pm_qos"]),
         limits={str(name): float(limit) for name, limit in arguments["limits"].items()},
         results_dir=os.path.abspath(os.path.expanduser(str(arguments["results_dir"]))),
-        run_id=run_id,
+        run_id=str(arguments["run_id"]),
         resume=bool(arguments["resume"]),
         **{name: int(arguments[name]) for name in RANGES},
     )
 
 
-def _check_lists(arguments: Mapping[str, Any], where: str) -> None:
+def _problems(arguments: Mapping[str, Any], where: str) -> Iterator[str]:
+    missing = [name for name, value in arguments.items() if value is None]
+    for name in missing:
+        yield f"{where}{name} is null: give it a value, or leave it out for the default"
+    if missing:
+        return
+    for name, (low, high, why) in RANGES.items():
+        if not low <= int(arguments[name]) <= high:
+            yield f"{where}{name} is {arguments[name]}: allowed are {low} to {high} ({why}); change it"
+    yield from _of_lists(arguments, where)
+    yield from _of_load(arguments, where)
+    run_id = str(arguments["run_id"])
+    if run_id and not RUN_ID.fullmatch(run_id):
+        yield f"{where}run_id is {run_id!r}: allowed are letters, digits, dot, dash and underscore"
+    for group in ("tested", "load"):
+        hosts = _hosts(arguments[group])
+        if len(hosts) != 1:
+            found = ", ".join(hosts) or "none"
+            yield (
+                f"inventory group {group!r} has {len(hosts)} hosts ({found}): exactly one is needed; "
+                "correct the group in your inventory or choose with --limit"
+            )
+
+
+def _of_lists(arguments: Mapping[str, Any], where: str) -> Iterator[str]:
     for name in ("modes", "load_points", "aggressors"):
         values = list(arguments[name])
         if not values:
-            raise SettingsError(f"{where}{name} is empty: name at least one")
+            yield f"{where}{name} is empty: name at least one"
         if len(set(values)) != len(values):
-            raise SettingsError(f"{where}{name} names something twice: {values}; each may stand once")
+            yield f"{where}{name} names something twice: {values}; each may stand once"
     for point in arguments["load_points"]:
-        if not 0 < float(point) < 1:
-            raise SettingsError(
-                f"{where}load_points holds {point}: allowed are shares above 0 and below 1 of the service's peak"
-            )
+        if not _is_share(point):
+            yield f"{where}load_points holds {point!r}: allowed are shares above 0 and below 1 of the service's peak"
+
+
+def _is_share(point: Any) -> bool:
+    try:
+        return 0 < float(point) < 1
+    except (TypeError, ValueError):
+        return False
+
+
+def _of_load(arguments: Mapping[str, Any], where: str) -> Iterator[str]:
+    connections, threads = int(arguments["load_connections"]), int(arguments["load_threads"])
+    if threads > 0 and connections % threads:
+        yield (
+            f"{where}load_connections is {connections}, which {where}load_threads {threads} does not divide: "
+            "every thread of wrk gets as many connections; choose a multiple"
+        )
     for name, limit in arguments["limits"].items():
         if isinstance(limit, bool) or not isinstance(limit, (int, float)):
-            raise SettingsError(f"{where}limits.{name} is {limit!r}: a guard's limit is a number; correct it")
+            yield f"{where}limits.{name} is {limit!r}: a guard's limit is a number; correct it"
 
 
-def _only_host(hosts: Any, group: str) -> str:
-    names = [hosts] if isinstance(hosts, str) else list(hosts)
-    if len(names) != 1:
-        found = ", ".join(names) or "none"
-        raise SettingsError(
-            f"inventory group {group!r} has {len(names)} hosts ({found}): exactly one is needed; "
-            f"correct the group in your inventory or choose with --limit"
-        )
-    return str(names[0])
+def _hosts(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else [str(name) for name in value]

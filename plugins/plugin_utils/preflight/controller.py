@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import platform
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible.release import __version__ as ansible_version
 
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import claim
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight.rows import Row
 
 if TYPE_CHECKING:
@@ -49,6 +52,25 @@ def groups(inventory: Mapping[str, Sequence[str]]) -> Iterator[Row]:
         yield _row(
             "groups", "two hosts", name, False, f"{name} is in both groups; the load must come from another host"
         )
+
+
+def free(node: str) -> Row:
+    """Return the row that says whether another matrix measures on the tested node at this moment."""
+    try:
+        with claim.claimed(node, claim.directory()):
+            return Row("tested node", WHERE, "free", "free")
+    except claim.ClaimError as exc:
+        return Row("tested node", WHERE, "free", "in use", "missing", str(exc))
+
+
+def results(directory: str) -> Row:
+    """Return the row of the results directory: the nearest part of it that exists must be a writable directory."""
+    place = Path(directory)
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    usable = place.is_dir() and os.access(place, os.W_OK)
+    advice = f"{place} is no directory that can be written; choose another matrix_results_dir"
+    return _row("results directory", "writable", "writable" if usable else str(place), usable, advice)
 
 
 def sentences(what: str, needed: str, problems: Sequence[str]) -> Iterator[Row]:

@@ -140,6 +140,10 @@ def _programs(facts: Mapping[str, Any], needs: Needs) -> Iterator[Row]:
 
 def _ports(facts: Mapping[str, Any], needs: Needs) -> Iterator[Row]:
     for port, variable in needs.ports.items():
+        if not 1 <= port <= 65535:
+            advice = f"{variable} is {port}: TCP ports go from 1 to 65535; change it"
+            yield _row(f"TCP port {port}", needs, "1 to 65535", str(port), False, advice)
+            continue
         # A service that a killed run left behind is ours, and the next run takes it over.
         taken = port in facts["listening_ports"] and not facts["supervised"]
         advice = f"something listens on TCP port {port}; stop it, or choose another port with {variable}"

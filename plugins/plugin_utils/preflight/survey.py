@@ -15,6 +15,7 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment impo
 from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutorError
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import controller, hosts, variables
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight.rows import Row
+from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -71,6 +72,18 @@ class Survey:
             return
         yield from hosts.check(facts, self._needs(host, role), offset_s)
 
+    def of_lab(self, lab_hosts: Sequence[Mapping[str, Any]]) -> Row:
+        """Return the row of the lab: its module says, in check mode, whether such hosts can be made here."""
+        names = ("subnet", "namespace_prefix", "link_prefix", "mtu_bytes", "state_dir")
+        needed = f"{len(lab_hosts)} hosts"
+        try:
+            machine = self._reach("localhost")
+            given = {name: machine.variable(f"lab_{name}", self._options[f"lab_{name}"]["default"]) for name in names}
+            machine.run("lab_netns", {**given, "hosts": [dict(host) for host in lab_hosts]}, check_mode=True)
+        except HostExecutorError as exc:
+            return Row("lab", controller.WHERE, needed, "can't be made", "missing", str(exc))
+        return Row("lab", controller.WHERE, needed, "can be made")
+
     def _matrix(self, given: Mapping[str, Any]) -> Iterator[Row]:
         arguments = {
             name.removeprefix("matrix_"): self._value(given, name)
@@ -81,6 +94,9 @@ class Survey:
         problems: list[str] = []
         try:
             wanted = settings.from_arguments(arguments)
+            yield controller.free(wanted.tested)
+            yield controller.results(wanted.results_dir)
+            preparation.check_run_id(wanted)
             limits.check(wanted.limits)
             definitions.load_definitions(
                 preparation.COLLECTION_ROOT,
@@ -92,7 +108,9 @@ class Survey:
             )
         except definitions.DefinitionsError as exc:
             problems = list(exc.problems)
-        except (settings.SettingsError, limits.LimitsError, PolicyError) as exc:
+        except settings.SettingsError as exc:
+            problems = list(exc.problems)
+        except (limits.LimitsError, PolicyError, preparation.PreparationError, RunDirectoryError) as exc:
             problems = [str(exc)]
         yield from controller.sentences("matrix", "valid", problems)
 

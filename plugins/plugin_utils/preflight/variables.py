@@ -23,6 +23,8 @@ SET_BY_ROLES = frozenset(
     {"node_deployed", "latency_service_deployed", "batch_workload_deployed", "load_generator_wrk", "matrix_result"}
 )
 
+_ARTICLES = {"int": "an"}
+
 
 def role_options(roles_dir: Path) -> Options:
     """Return every role variable with its specification, from the roles' argument_specs."""
@@ -74,7 +76,8 @@ def _typed(name: str, value: Any, option: Mapping[str, Any], where: str) -> Iter
             kind,
             f"text {value!r}",
             "missing",
-            f"{name} is the text {value!r} where a {kind} is needed; -e name=value always makes a text, "
+            f"{name} is the text {value!r} where {_ARTICLES.get(kind, 'a')} {kind} is needed; "
+            f"-e name=value always makes a text, "
             f"so write -e '{{\"{name}\": {example}}}' or set it in the inventory",
         )
     elif "choices" in option and value not in option["choices"] and not isinstance(value, list):

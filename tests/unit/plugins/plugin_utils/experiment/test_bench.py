@@ -135,7 +135,7 @@ def test_the_batch_workload_is_stopped_even_when_a_module_fails(made, hosts):
 
 
 def test_the_peak_is_what_a_closed_loop_gets(made, hosts):
-    assert made.peak_rps("http://x/page", 4) == 1250.0
+    assert made.peak_rps("http://x/page", 4, "peak") == 1250.0
     spec = entries(hosts[1], "load")[0]["spec"]
     assert (spec["kind"], spec["rate_rps"]) == ("closed_loop", None)
 

@@ -28,6 +28,18 @@ def test_lines_come_while_a_window_passes_and_count_down(monkeypatch):
     assert lines[2].endswith("32 s left")
 
 
+def test_a_killed_playbook_ends_the_measurement(monkeypatch):
+    clock = {"now": 0.0}
+    parents = iter([100, 100, 100, 1])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock["now"])
+    monkeypatch.setattr(progress.time, "sleep", lambda s: clock.__setitem__("now", clock["now"] + s))
+    monkeypatch.setattr(progress.os, "getppid", lambda: next(parents))
+    shown = progress.Progress(lambda line: None, guess_s=15)
+    with pytest.raises(progress.ControllerGoneError, match="run it again to resume"):
+        shown.wait(60, "1/3", remaining=2)
+    assert clock["now"] < 5
+
+
 def test_what_is_left_follows_the_measured_lengths(monkeypatch):
     clock = {"now": 0.0}
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock["now"])

@@ -52,6 +52,8 @@ def test_good_arguments_become_settings():
         ("load_connections", 0, ["matrix_load_connections is 0", "1 to 65535"]),
         ("limits", {"steal": "high"}, ["matrix_limits.steal", "'high'", "number"]),
         ("limits", {"steal": True}, ["matrix_limits.steal", "True"]),
+        ("load_points", [0.5, "a"], ["matrix_load_points", "'a'", "above 0"]),
+        ("modes", None, ["matrix_modes is null", "default"]),
         ("run_id", "../up", ["matrix_run_id", "'../up'", "letters"]),
     ],
 )
@@ -62,6 +64,12 @@ def test_bad_arguments_get_one_sentence(name, value, words):
     assert "\n" not in text
     for word in words:
         assert word in text
+
+
+def test_all_problems_are_told_at_once():
+    with pytest.raises(settings.SettingsError) as caught:
+        settings.from_arguments({**GOOD, "blocks": -1, "seed": -1, "load_points": [1.5, "a", -1]})
+    assert len(caught.value.problems) == 5
 
 
 @pytest.mark.parametrize("connections", [2, 42])
