@@ -39,7 +39,7 @@ options:
     description: Offered load as shares of the service's measured peak, each above 0 and below 1.
     type: list
     elements: float
-    default: [0.4]
+    default: [0.3]
   aggressors:
     description: Batch workloads that run beside the service, built-in ones or such of O(aggressor_definitions).
     type: list
