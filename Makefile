@@ -1,4 +1,5 @@
-# Targets for people; `make` alone lists them. ARGS goes to ansible-playbook or pytest: make matrix ARGS='-e matrix_blocks=10'
+# Targets for people; `make` alone lists them. ARGS goes to ansible-playbook or pytest:
+# make matrix ARGS="-e '{\"matrix_blocks\": 10}'"
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -38,7 +39,7 @@ matrix: $(RUN_STAMP) ## Make the testbed, run the matrix, judge and report
 preflight: ## Say what the hosts lack, before anything is changed
 provision: ## Make the testbed without measuring
 calibrate: ## Show which effects this machine can detect, and how often it sees one that isn't there
-compare: ## Compare run directories: ARGS='-e {"compare_run_dirs": ["results/A", "results/B"]}'
+compare: ## Compare the run directories that ARGS names as compare_run_dirs
 report: ## Write the report of a run again
 reset: ## Put every host back as it was
 $(PLAYBOOKS): $(RUN_STAMP)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.settings import MatrixSettings
 
 #: Measurements of a peak that lie within this share of each other agree.
-PEAK_AGREEMENT = 0.02
+PEAK_AGREEMENT = 0.03
 
 
 def used_definitions(settings: MatrixSettings, definitions: Definitions) -> dict[str, dict[str, Any]]:
