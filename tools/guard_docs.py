@@ -54,7 +54,7 @@ def page() -> str:
 
 def _consequence(guard: limits.Guard) -> str:
     if guard.scope == "run":
-        return "the run is invalid"
+        return "the run can't pass: inconclusive" if guard.noise else "the run is invalid"
     return "repeated" if guard.repeatable else "not repeated, the run is invalid"
 
 

@@ -46,7 +46,7 @@ options:
     elements: str
     default: [ffmpeg]
   blocks: {description: How often the whole matrix is measured. 0 deploys only. Fewer than three can't give a verdict.,
-    type: int, default: 5}
+    type: int, default: 6}
   window_s: {description: Length of one measurement window in seconds., type: int, default: 10}
   warmup_s: {description: Seconds of load before each window that are not counted., type: int, default: 2}
   repeat_cap: {description: How often a window that noise spoiled is measured again., type: int, default: 3}

@@ -71,7 +71,7 @@ class GuardTable:
 
     def invalid_reasons(self) -> tuple[verdict.Reason, ...]:
         """Return why the run does not count, one reason for each guard; empty when it does."""
-        open_guards = {result.guard for result in self.run_results if result.figure is None}
+        open_guards = {result.guard for result in self._open()}
         reasons = []
         for row in self.rows():
             if not row["ok"] and row["guard"] not in open_guards:
@@ -81,8 +81,11 @@ class GuardTable:
         return tuple(reasons)
 
     def open_reasons(self) -> tuple[str, ...]:
-        """Return what keeps the run from a conclusion without making it invalid: guards that lack repeats."""
-        return tuple(result.text for result in self.run_results if result.figure is None)
+        """Return what keeps the run from a conclusion without making it invalid: too few repeats, or too noisy ones."""
+        return tuple(result.text for result in self._open())
+
+    def _open(self) -> list[GuardResult]:
+        return [result for result in self.run_results if result.figure is None or (result.noise and not result.ok)]
 
     def notes(self) -> tuple[str, ...]:
         """Return what a reader should know beside the verdict: which blocks were lost to noise."""

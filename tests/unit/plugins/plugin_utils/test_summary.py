@@ -172,10 +172,16 @@ def test_a_noisy_run_is_inconclusive_and_says_what_it_can_find(summarised):
     assert "blocks can find" in found["verdict"]["sentence"]
 
 
-def test_baselines_that_disagree_are_invalid(summarised):
+def test_a_run_whose_baselines_disagree_cannot_pass(summarised):
     found = summarised(noise=0.15)
-    assert found["verdict"]["result"] == "invalid"
-    assert "the baseline's own repeats disagree" in " ".join(found["verdict"]["sentence"].split())
+    assert found["verdict"]["result"] == "inconclusive"
+    assert any("spreads over" in reason for reason in found["verdict"]["reasons"])
+    assert not guard(found, "baseline_spread")["ok"]
+
+
+def test_a_cost_beyond_the_noise_fails_all_the_same(summarised):
+    modes = {**THREE_MODES, "slo_aware": dataclasses.replace(THREE_MODES["slo_aware"], latency_factor=6.0)}
+    assert summarised(noise=0.15, modes=modes)["verdict"]["result"] == "fail"
 
 
 @pytest.mark.parametrize("blocks", [1, 2])
