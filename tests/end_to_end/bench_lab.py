@@ -161,7 +161,13 @@ class Lab:
                 cgroup_root=CGROUP_ROOT,
                 state_dir=STATE_DIR,
                 # Groups and connections of whatever else lives on this machine come and go meanwhile.
-                ignore=("cgroups//sys/fs/cgroup/*/process_api*", "sysctls/net.netfilter.*", "sysctls/kernel.pty.*"),
+                ignore=(
+                    "cgroups//sys/fs/cgroup/*/process_api*",
+                    "cgroups//sys/fs/cgroup/*/colocation-testbed",
+                    "cgroups//sys/fs/cgroup/*/colocation-testbed/*",
+                    "sysctls/net.netfilter.*",
+                    "sysctls/kernel.pty.*",
+                ),
             )
         )
 
