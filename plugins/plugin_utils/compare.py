@@ -75,7 +75,8 @@ def compare(
     ]
     if not changes:
         raise CompareError(
-            "compare: the runs have no mode, load point and aggressor in common of which measurements count, so there is nothing to compare; "
+            "compare: the runs have no mode, load point and aggressor in common of which measurements count, "
+            "so there is nothing to compare; "
             "look at the guards in their reports"
         )
     failures = [str(entry["text"]) for entry in changes if entry["result"] == "fail"]

@@ -134,7 +134,7 @@ def manifest(options: Options) -> dict[str, Any]:
         },
         "modes": {name: {"batch": mode.batch, **mode.definition} for name, mode in options.modes.items()},
         "policies": {"shares": {}, "best_effort": {"cpu": {"idle": True}}},
-        "aggressors": {name: {"title": name, "unit": "frames"} for name in options.aggressors},
+        "aggressors": {name: {"title": name, "work": {"unit": "frames"}} for name in options.aggressors},
         "baseline": next(iter(options.modes)),
         "schedule": {
             "blocks": options.blocks,

@@ -64,7 +64,7 @@ GUARDS: tuple[Guard, ...] = (
         "requests left late",
         2.0,
         "% of requests",
-        "samplers beside the generator delay 0.3 to 1 % by a few ms; what is late is sent later, but not measured worse",
+        "samplers beside the generator delay 0.3 to 1 % by a few ms; what is late is sent later, not measured worse",
         repeatable=True,
         noise=True,
     ),

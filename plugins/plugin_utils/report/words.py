@@ -103,5 +103,4 @@ def condition_id(view: View, condition: Condition) -> str:
 def batch_unit(view: View, condition: Condition) -> str:
     """Name the unit of batch work each second (frames/s): the aggressor's, as the manifest has it."""
     aggressor = (view.manifest.get("aggressors") or {}).get(condition.aggressor) or {}
-    batch = view.manifest.get("batch") or {}
-    return f"{aggressor.get('unit') or batch.get('unit') or 'units'}/s"
+    return f"{(aggressor.get('work') or {}).get('unit') or 'units'}/s"
