@@ -145,7 +145,7 @@ def _ports(facts: Mapping[str, Any], needs: Needs) -> Iterator[Row]:
             yield _row(f"TCP port {port}", needs, "1 to 65535", str(port), False, advice)
             continue
         # A service that a killed run left behind is ours, and the next run takes it over.
-        taken = port in facts["listening_ports"] and not facts["supervised"]
+        taken = port in facts["listening_ports"] and "nginx" not in facts["supervised"]
         advice = f"something listens on TCP port {port}; stop it, or choose another port with {variable}"
         yield _row(f"TCP port {port}", needs, "free", "taken" if taken else "free", not taken, advice)
 
