@@ -147,7 +147,7 @@ def wanted_topology(params: dict[str, Any]) -> topology.Topology:
     """Return the lab that is asked for; nothing is touched before all of it is known to be possible."""
     owner: dict[int, str] = {}
     for host in params["hosts"]:
-        for cpu in cpu_list.require_online(host["cpus"], f"lab host {host['name']}"):
+        for cpu in cpu_list.require_online(host["cpus"], f"lab host {host['name']}: node_cpus in the inventory"):
             other = owner.setdefault(cpu, host["name"])
             if other != host["name"]:
                 raise LabError(

@@ -14,7 +14,7 @@ import yaml
 from ansible_collections.colocation.testbed.plugins.plugin_utils import rundir
 from tests.end_to_end.bench_lab import QUICK, Lab, wait_for
 
-# Two machines share no directory, so neither do the hosts that stand in for them.
+# Two machines share no directory and no control group, so neither do the hosts that stand in for them.
 STATE_DIRS = {name: Path(f"/var/lib/colocation-testbed-ssh-{name}") for name in ("node1", "node2")}
 PORT = 22022
 
@@ -75,7 +75,7 @@ class OverSsh(Lab):
         def host(name: str, cpu: str) -> dict[str, str]:
             return {
                 "node_state_dir": str(STATE_DIRS[name]),
-                "node_cgroup_root": f"colocation-testbed-ssh/{name}",
+                "node_cgroup_root": f"colocation-testbed-ssh-{name}",
                 "node_cpus": cpu,
             }
 
@@ -97,7 +97,10 @@ class OverSsh(Lab):
         }
         inventory = self.folder / "hosts.yml"
         # A lab that is in use on this machine has its journal in the default place, and reset would take it down.
-        nothing = {"lab_state_dir": "/var/lib/colocation-testbed-ssh-lab", "lab_cgroup_root": "colocation-testbed-ssh"}
+        nothing = {
+            "lab_state_dir": "/var/lib/colocation-testbed-ssh-lab",
+            "lab_cgroup_root": "colocation-testbed-ssh-lab",
+        }
         inventory.write_text(yaml.safe_dump({"all": {"children": groups, "vars": nothing}}))
         given = {"matrix_results_dir": str(self.results), **QUICK, **variables}
         return ["ansible-playbook", "-i", str(inventory), playbook, "-e", json.dumps(given), *options]
@@ -128,6 +131,6 @@ def test_again_nothing_changes(cluster, run):
 def test_reset_leaves_no_file_group_or_process(cluster, run):
     cluster.good("colocation.testbed.reset")
     assert not any(path.exists() for path in STATE_DIRS.values())
-    assert list(Path("/sys/fs/cgroup").glob("*/colocation-testbed-ssh")) == []
+    assert list(Path("/sys/fs/cgroup").glob("*/colocation-testbed-ssh-*")) == []
     running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True, timeout=20).stdout
     assert "/colocation-testbed-ssh-" not in running

@@ -9,7 +9,8 @@ import pytest
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import build, digest
 from tests.report import browser as chromium
-from tests.support.synthetic_run import THREE_MODES, Behaviour, Options, make_run
+from tests.support.synthetic_readings import THREE_MODES, Behaviour, Options
+from tests.support.synthetic_run import make_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,7 @@ class Survey:
         self._options = options
         self._reach = reach
         self._min_free_mib = min_free_mib
+        self._answers: dict[str, tuple[Mapping[str, Any], float]] = {}
 
     def of_controller(self, user_variables: Mapping[str, Any]) -> list[Row]:
         """Return the rows of controller, inventory groups, variables and definitions."""
@@ -64,9 +66,7 @@ class Survey:
         """Yield the rows of one host."""
         try:
             host = self._reach(name)
-            asked_s = time.time()
-            facts = host.run("node_facts", self._question(host, role))
-            offset_s = preparation.clock_offset_s(asked_s, float(facts["wall_s"]), time.time())
+            facts, offset_s = self._answer(host, role)
         except HostExecutorError as exc:
             yield Row("connection", name, "reachable", "no answer", "missing", str(exc))
             return
@@ -117,11 +117,23 @@ class Survey:
     def _value(self, given: Mapping[str, Any], name: str) -> Any:
         return given.get(name, self._options[name].get("default"))
 
+    def _answer(self, host: Host, role: str) -> tuple[Mapping[str, Any], float]:
+        """Return what a host says of itself and its clock's offset; a machine that carries several is asked once."""
+        question = self._question(host, role)
+        machine = "localhost" if self._in_lab(host) else host.name
+        key = json.dumps([machine, question], sort_keys=True)
+        if key not in self._answers:
+            asked_s = time.time()
+            facts = host.run("node_facts", question)
+            self._answers[key] = facts, preparation.clock_offset_s(asked_s, float(facts["wall_s"]), time.time())
+        return self._answers[key]
+
     def _question(self, host: Host, role: str) -> dict[str, Any]:
+        roles = PROGRAMS if self._in_lab(host) else {role: PROGRAMS[role]}
         return {
             "state_dir": host.variable("node_state_dir", self._options["node_state_dir"]["default"]),
             "node_python": host.variable("node_python", self._options["node_python"]["default"]),
-            "programs": {name: argv for name, (argv, _variable) in PROGRAMS[role].items()},
+            "programs": {name: argv for asked in roles.values() for name, (argv, _variable) in asked.items()},
         }
 
     def _in_lab(self, host: Host) -> bool:

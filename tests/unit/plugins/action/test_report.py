@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.synthetic_run import Options, make_run
+from tests.support.synthetic_readings import Options
+from tests.support.synthetic_run import make_run
 
 ROOT = Path(__file__).resolve().parents[4]
 ANSIBLE = Path(sys.executable).parent / "ansible"

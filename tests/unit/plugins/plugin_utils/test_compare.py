@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils import compare, rundir
 from tests.support import synthetic_run
-from tests.support.synthetic_run import THREE_MODES, Options
+from tests.support.synthetic_readings import THREE_MODES, Options
 
 BASE = Options(run_id="before", blocks=4, peak_rps=400.0, noise=0.004)
 SLOWER = {**THREE_MODES, "slo_aware": dataclasses.replace(THREE_MODES["slo_aware"], latency_factor=1.2)}

@@ -9,7 +9,8 @@ import pytest
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils import rundir, schemas
 from tests.support import synthetic_run
-from tests.support.synthetic_run import Options, readings
+from tests.support.synthetic_readings import Options
+from tests.support.synthetic_run import readings
 
 SMALL = Options(blocks=1, window_s=4.0, peak_rps=200.0)
 

@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils import rundir, schemas, summary
 from tests.support import synthetic_run
-from tests.support.synthetic_run import CALIBRATION_MODES, THREE_MODES, Options
+from tests.support.synthetic_readings import CALIBRATION_MODES, THREE_MODES, Options
 
 QUICK = Options(blocks=4, peak_rps=400.0)
 

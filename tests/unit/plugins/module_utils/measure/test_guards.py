@@ -7,7 +7,8 @@ import copy
 import pytest
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import guards, limits
-from tests.support.synthetic_run import FAULTS, Behaviour, Options, readings
+from tests.support.synthetic_readings import FAULTS, Behaviour, Options
+from tests.support.synthetic_run import readings
 
 #: fault: mode, guard that must trip, whether the window is measured again
 EXPECTED = {

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import series
 from tests.support import synthetic_run
+from tests.support.synthetic_readings import Options
 
 
 def sample(second, **more):
@@ -133,7 +134,7 @@ def test_pressure_waiting_and_work():
 
 
 def test_time_series_of_a_window_counts_from_its_start():
-    found = synthetic_run.readings(synthetic_run.Options(), "colocation")
+    found = synthetic_run.readings(Options(), "colocation")
     window = series.host_window(found.load, 0.0, 0.25)
     seconds = series.seconds_of(series.cut(found.samples["tested1"], window), [0])
     assert len(seconds) == 9

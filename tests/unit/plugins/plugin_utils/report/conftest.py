@@ -8,7 +8,8 @@ import pytest
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import digest, model
 from ansible_collections.colocation.testbed.plugins.plugin_utils.summary import summarise
-from tests.support.synthetic_run import CALIBRATION_MODES, THREE_MODES, Behaviour, Options, make_run
+from tests.support.synthetic_readings import CALIBRATION_MODES, THREE_MODES, Behaviour, Options
+from tests.support.synthetic_run import make_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

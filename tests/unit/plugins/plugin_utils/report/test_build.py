@@ -7,7 +7,8 @@ import pytest
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import build
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import ReportError
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectoryError
-from tests.support.synthetic_run import Options, make_run
+from tests.support.synthetic_readings import Options
+from tests.support.synthetic_run import make_run
 
 SMALL = Options(blocks=3, window_s=3.0)
 
