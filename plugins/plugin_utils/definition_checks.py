@@ -25,6 +25,7 @@ OBJECTIVES = (
 RESOURCES = ("cpu", "cache", "memory_bandwidth", "disk", "network")
 WORK_KINDS = ("ffmpeg_progress", "cpu_time", "io_bytes", "net_bytes")
 PLACEHOLDERS = ("clip", "threads", "codec", "preset", "progress", "directory", "peer_address", "port")
+PORT_PLACEHOLDER = "{port}"
 MAX_SLOWDOWN_PCT = 1000
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]*")
 _BRACES = re.compile(r"\{([^{}]*)\}")
@@ -196,5 +197,9 @@ def _peer(value: Any, where: str) -> Iterator[str]:
                 yield from rule(value[key], f"{where}.{key}")
         if "ready_tcp_port" in value:
             port = value["ready_tcp_port"]
-            if isinstance(port, bool) or not isinstance(port, int) or not 1 <= port <= 65535:
-                yield f"{where}.ready_tcp_port: {port!r} is not a port; write a number from 1 to 65535"
+            known = port == PORT_PLACEHOLDER or (isinstance(port, int) and not isinstance(port, bool))
+            if not known or (isinstance(port, int) and not 1 <= port <= 65535):
+                yield (
+                    f"{where}.ready_tcp_port: {port!r} is not a port; write a number from 1 to 65535, or "
+                    f"'{PORT_PLACEHOLDER}' for the variable batch_workload_peer_port"
+                )

@@ -156,7 +156,7 @@ def peer(
         "state": "started",
     }
     if definition.get("ready_tcp_port"):
-        entry["ready"] = {"tcp_port": int(definition["ready_tcp_port"])}
+        entry["ready"] = {"tcp_port": int(fill(str(definition["ready_tcp_port"]), placeholders))}
     return entry
 
 

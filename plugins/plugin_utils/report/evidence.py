@@ -38,7 +38,7 @@ def _guard(guard: Guard) -> Html:
     figure = numerals.quantity(guard.worst, guard.unit)
     share = "%" if guard.unit.startswith("%") else ""
     limit = "" if guard.limit is None else f"limit {numerals.quantity(guard.limit, share)}"
-    counted = f"tripped in {guard.tripped} of {guard.measurements}"
+    counted = f"{'tripped' if guard.measurements or not guard.ok else 'held'} {guard.extent}"
     facts: Child = [tag("b", figure, class_="figure"), tag("span", limit), tag("span", counted)]
     return tag(
         "li",

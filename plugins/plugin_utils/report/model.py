@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.colocation.testbed.plugins.module_utils.measure import limits
+
 Json = Mapping[str, Any]
 
 RESULTS = ("pass", "fail", "inconclusive", "invalid", "none")
@@ -121,6 +123,14 @@ class Guard:
     where: tuple[str, ...]
     ok: bool
     text: str
+
+    @property
+    def extent(self) -> str:
+        """Return where it tripped, in words: one that judges the repeats has no measurement of its own."""
+        known = limits.BY_NAME.get(self.name)
+        if known is not None and known.scope == "run":
+            return "over the whole run"
+        return f"in {self.tripped} of {self.measurements} measurements"
 
 
 @dataclass(frozen=True)

@@ -184,7 +184,7 @@ def _guards(view: View, width: int) -> list[Line]:
     for guard in tripped:
         figure = numerals.quantity(guard.worst, guard.unit)
         limit = "" if guard.limit is None else f", limit {numerals.quantity(guard.limit, guard.unit)}"
-        text = f"{guard.title}: {figure}{limit}, in {guard.tripped} of {guard.measurements} measurements"
+        text = f"{guard.title}: {figure}{limit}, {guard.extent}"
         lines.extend(Line(part, "invalid") for part in text_table.wrap(text, width, "✕ ", "  "))
     if failed:
         text = f"{failed} measurement{'' if failed == 1 else 's'} failed and do not count; report.html says why."
