@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, files
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, cgroup_keys, netns, procfs
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, cgroup_report, netns, procfs
 
 Snapshot = Mapping[str, Mapping[str, str]]
 
@@ -131,8 +131,7 @@ def _cgroups(wanted: Wanted) -> Iterator[tuple[str, str]]:
     """Yield every group directory, and its values; a group that vanishes meanwhile is left out."""
     layout = cgroup.detect(wanted.proc_root)
     for hierarchy in layout.hierarchies:
-        names = {file.name for key in cgroup_keys.KEYS if (file := key.file(hierarchy.version)) is not None}
-        names.add("cgroup.subtree_control")
+        names = {*cgroup_report.value_files(hierarchy), "cgroup.subtree_control"}
         for directory, _below, found in os.walk(hierarchy.mount):
             yield directory, ""
             for name in sorted(names.intersection(found)):

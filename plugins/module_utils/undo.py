@@ -13,7 +13,14 @@ from typing import Any, Callable
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, recorded_process
 from ansible_collections.colocation.testbed.plugins.module_utils.journal import Entry, Handler, Outcome
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, netns, processes, procfs
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
+    cgroup,
+    cgroup_lines,
+    cgroup_values,
+    netns,
+    processes,
+    procfs,
+)
 
 SUBTREE_CONTROL = "cgroup.subtree_control"
 _RMDIR_DEADLINE_S = 5.0
@@ -36,6 +43,7 @@ class Undo:
         table: dict[str, Callable[[Entry, bool], Outcome]] = {
             "file": undo_file,
             "value": undo_value,
+            "line": undo_line,
             "directory": undo_directory,
             "cgroup": lambda entry, check: undo_cgroup(entry, check, self.proc_root),
             "process": self._process,
@@ -154,9 +162,30 @@ def undo_value(entry: Entry, check: bool) -> Outcome:
     if not check:
         files.write_kernel(entry.target, wanted)
         left = files.read_text(entry.target).strip()
-        if left != wanted:
+        if cgroup_values.comparable(os.path.basename(entry.target), left) != wanted:
             return _failed(f"{entry.target}: wrote {wanted}, read {left}; set it by hand")
     return _undone(f"{entry.target}: {found} put back to {wanted}{foreign}")
+
+
+def undo_line(entry: Entry, check: bool) -> Outcome:
+    """Bring one line back in a file that has a line for each device; ``previous`` is what must be written for that."""
+    path, address = cgroup_lines.split_target(entry.target)
+    if not isinstance(entry.previous, str):
+        return _failed(f"{entry.target}: its previous value was not recorded; set it by hand")
+    content = files.read_text_or_none(path)
+    if content is None:
+        return _undone(f"{path}: is gone, with its value")
+    found, wanted = cgroup_lines.read(content, address), cgroup_lines.read(entry.previous, address)
+    if cgroup_lines.same(found, wanted):
+        return _undone(f"{path}: {address} is {wanted} as it was")
+    if not check:
+        files.write_kernel(path, entry.previous)
+        left = cgroup_lines.read(files.read_text(path), address)
+        if not cgroup_lines.same(left, wanted):
+            return _failed(f"{path}: wrote {entry.previous}, read {left}; set it by hand")
+    ours = cgroup_lines.read(entry.note, address)
+    foreign = "" if ours is None or cgroup_lines.same(found, ours) else ", although someone else had set it"
+    return _undone(f"{path}: {address} {found} put back to {wanted}{foreign}")
 
 
 def _undo_subtree_control(path: str, wanted: str, found: str, check: bool) -> Outcome:

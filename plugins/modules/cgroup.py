@@ -83,18 +83,97 @@ options:
       cpuset_mems:
         description: Memory nodes as a list.
         type: str
+      cpuset_partition:
+        description:
+          - Whether the group's CPUs are its own (v2 only, Linux 5.0). V(root) makes a scheduling domain of them,
+            V(isolated) takes them out of load balancing (Linux 6.1), V(member) gives them back.
+          - It takes effect when the kernel says so. A partition that the kernel calls invalid is an error, with the
+            kernel's reason.
+        type: str
+        choices: [member, root, isolated]
       memory_max_bytes:
         description: Limit of memory in bytes, rounded down to pages by the kernel. V(-1) means no limit.
         type: int
       memory_min_bytes:
-        description: Memory that is never reclaimed, in bytes (v2 only).
+        description: Memory that is never reclaimed, in bytes (v2, and v1 of Alibaba's kernels).
         type: int
       memory_low_bytes:
-        description: Memory that is reclaimed last, in bytes (v2 only).
+        description: Memory that is reclaimed last, in bytes (v2, and v1 of Alibaba's kernels).
         type: int
       memory_high_bytes:
-        description: Memory above which the group is throttled, in bytes (v2 only). V(-1) means no limit.
+        description: Memory above which the group is throttled, in bytes (v2, and v1 of Alibaba's kernels). V(-1) means
+          no limit.
         type: int
+      memory_swap_max_bytes:
+        description: Swap that the group may use, in bytes (v2 only). V(-1) means no limit. On v1 it is not supported,
+          since C(memory.memsw.limit_in_bytes) limits memory and swap together.
+        type: int
+      memory_oom_group:
+        description: Whether running out of memory ends the group as a whole (v2, and v1 of Alibaba's kernels).
+        type: bool
+      memory_wmark_ratio:
+        description: Percentage of the limit from which memory is reclaimed in the background, from 0 to 100; V(0) is
+          off (Alibaba's kernels).
+        type: int
+      memory_wmark_scale_factor:
+        description: How far background reclaim goes, in ten-thousandths of the limit, from 1 to 1000 (Alibaba's
+          kernels).
+        type: int
+      memory_wmark_min_adj:
+        description: Shift of the machine's low watermark for this group in percent, from -25 to 50; a negative one has
+          it reclaimed later (Alibaba's kernels).
+        type: int
+      memory_priority:
+        description: Priority when memory runs out, from 0 to 12; lower ones are ended first (Alibaba's kernels).
+        type: int
+      memory_use_priority_oom:
+        description: Whether O(groups[].memory_priority) decides what is ended (Alibaba's kernels).
+        type: bool
+      cpu_bvt_warp_ns:
+        description: Group identity, from -1 (best effort) to 2 (latency sensitive) (Alibaba's kernels).
+        type: int
+      io_weight:
+        description:
+          - Relative weight of the group's I/O, from 1 to 10000, V(100) by default. C(io.weight) on v2.
+          - Where that is missing, and on v1, it is translated to BFQ's weight (1 to 1000, equal up to 100) or to CFQ's
+            (times 5), as systemd does it, and RV(translated) says so.
+        type: int
+      io_max:
+        description:
+          - Limits of each disk's bandwidth and operations. Disks that are not in the list stay as they are.
+          - C(io.max) on v2, C(blkio.throttle.*_device) on v1.
+        type: list
+        elements: dict
+        suboptions:
+          device:
+            description: The whole disk, as a path or as C(major:minor).
+            type: str
+            required: true
+          rbps:
+            description: Bytes read in a second. V(-1) means no limit; a limit that is not given stays.
+            type: int
+          wbps:
+            description: Bytes written in a second.
+            type: int
+          riops:
+            description: Read operations in a second.
+            type: int
+          wiops:
+            description: Write operations in a second.
+            type: int
+      io_latency:
+        description: Latency that each disk should keep for the group (v2 only).
+        type: list
+        elements: dict
+        suboptions:
+          device:
+            description: The whole disk, as a path or as C(major:minor).
+            type: str
+            required: true
+          target_us:
+            description: The target in microseconds. V(-1) means none.
+            type: int
+            required: true
       pids_max:
         description: How many tasks may be in the group. V(-1) means no limit.
         type: int
@@ -104,6 +183,22 @@ options:
           - They are not moved back by M(colocation.testbed.journal_undo), which never removes a group that is in use.
         type: list
         elements: int
+        default: []
+      units:
+        description:
+          - Systemd units whose processes are moved into the group, such as V(nginx.service); all that are in the unit's
+            control group or below at the time. They are not moved back either.
+          - On v2 they leave the group in which systemd counts them. A property of the unit is the better way there.
+        type: list
+        elements: str
+        default: []
+      process_names:
+        description:
+          - Programs whose processes are moved into the group, by the exact name in C(/proc/PID/comm).
+          - Only processes that are in O(root) or below already are meant, in whatever group. So programs of the same
+            name outside of this host's scope are left alone.
+        type: list
+        elements: str
         default: []
 seealso:
   - module: colocation.testbed.cgroup_info
@@ -125,6 +220,15 @@ EXAMPLES = r"""
         cpu_idle: true
         cpu_quota_us: 95000
         memory_max_bytes: 1073741824
+
+- name: Limit what the batch workload writes to the first disk
+  colocation.testbed.cgroup:
+    groups:
+      - name: batch
+        io_weight: 10
+        io_max:
+          - device: /dev/vda
+            wbps: 10485760
 
 - name: Remove the batch workload's group
   colocation.testbed.cgroup:
@@ -150,6 +254,14 @@ skipped:
   type: list
   elements: dict
   sample: [{"group": "batch", "key": "cpu_shares", "why": "cpu.idle is 1, which pins the weight at its minimum"}]
+translated:
+  description: Values that the kernel holds in another unit or rounded, each with group, key, what was wanted, file and
+    text.
+  returned: success
+  type: list
+  elements: dict
+  sample: [{"group": "batch", "key": "io_weight", "wanted": 200, "text": "109",
+    "file": "/sys/fs/cgroup/blkio/colocation-testbed/batch/blkio.bfq.weight"}]
 policy_files:
   description: The file of every value of the groups and of all their ancestors, by the key that samples use.
   returned: success
@@ -162,6 +274,7 @@ policy_values:
   sample: {"batch/cpu.idle": "1"}
 """
 
+from dataclasses import asdict, replace
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -170,21 +283,17 @@ from ansible_collections.colocation.testbed.plugins.module_utils import journal
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     cgroup,
     cgroup_apply,
-    cgroup_keys,
+    cgroup_members,
+    cgroup_options,
     cgroup_plan,
     cgroup_report,
     procfs,
 )
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_steps import KEEP, Group, Plan
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_steps import KEEP, Group, Plan, Step
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_tree import Tree
 
-_INTEGERS = [key.name for key in cgroup_keys.KEYS if key.low is not None and key.name != "cpu_idle"]
-
-
-def _group(raw: dict[str, Any]) -> Group:
-    values = {name: raw[name] for name in cgroup_keys.BY_NAME if raw.get(name) is not None}
-    if "cpu_idle" in values:
-        values["cpu_idle"] = int(values["cpu_idle"])
-    return Group(raw["name"], raw["state"], values, tuple(raw["pids"]))
+# A process that is being moved may have started others meanwhile; they are caught up with, as far as they ever end.
+_ROUNDS = 5
 
 
 def _missing(plan: Plan) -> str | None:
@@ -199,10 +308,13 @@ def _missing(plan: Plan) -> str | None:
 def _result(module: AnsibleModule, layout: cgroup.Layout, plan: Plan, names: list[str]) -> dict[str, Any]:
     root = module.params["root"]
     found = cgroup_report.policy_files(layout, root, names)
+    tree = Tree()
     groups = {
         name: {
             "paths": cgroup_report.paths(layout, root, name),
-            "values": plan.after.get(name, {}) if module.check_mode else cgroup_report.values(layout, root, name),
+            "values": plan.after.get(name, {})
+            if module.check_mode
+            else cgroup_report.values(layout, cgroup.below(root, name), tree),
         }
         for name in names
     }
@@ -210,58 +322,48 @@ def _result(module: AnsibleModule, layout: cgroup.Layout, plan: Plan, names: lis
         "changed": any(step.kind != KEEP for step in plan.steps),
         "version": layout.version,
         "groups": groups,
-        "skipped": [{"group": item.group, "key": item.key, "why": item.why} for item in plan.skipped],
+        "skipped": [asdict(item) for item in plan.skipped],
+        "translated": [asdict(item) for item in plan.translated],
         "policy_files": found,
-        "policy_values": cgroup_report.policy_values(found),
+        "policy_values": cgroup_report.policy_values(found, tree),
     }
-
-
-def _diff(layout: cgroup.Layout, plan: Plan, root: str, groups: list[Group]) -> dict[str, Any]:
-    before: dict[str, Any] = {}
-    after: dict[str, Any] = {}
-    made = {step.path for step in plan.steps if step.kind == "make"}
-    removed = {step.path for step in plan.steps if step.kind == "remove"}
-    for group in groups:
-        shown = f"{root}/{group.name}" if group.name else root
-        directories = set(layout.directories(shown))
-        if not directories & made and (group.state == "present" or directories & removed):
-            before[shown] = dict(plan.before.get(group.name, {}))
-        if group.state == "present":
-            after[shown] = dict(plan.after.get(group.name, {}))
-    return {"before": before, "after": after}
 
 
 def run(module: AnsibleModule) -> None:
     """Plan, then carry out unless in check mode, then read everything back."""
-    root = module.params["root"]
-    groups = [_group(raw) for raw in module.params["groups"]]
+    root, strict = module.params["root"], module.params["on_missing"] == "fail"
+    wanted = [cgroup_options.group(raw) for raw in module.params["groups"]]
     layout = cgroup.detect()
     book = journal.Journal(f"{module.params['state_dir']}/journal.json")
     ours = frozenset(entry.target for entry in book.entries() if entry.kind == "cgroup")
+    groups = cgroup_members.resolve(wanted, layout, root)
     plan = cgroup_plan.plan(layout, root, groups, ours)
-    missing = _missing(plan) if module.params["on_missing"] == "fail" else None
+    missing = _missing(plan) if strict else None
     if missing:
         raise cgroup.CgroupError(missing)
+    lacking: tuple[Step, ...] = ()
     if plan.steps and not module.check_mode:
-        cgroup_apply.apply(plan.steps, book, "cgroup", ours)
-    names = [group.name for group in groups if group.state == "present"]
-    result = _result(module, layout, plan, names)
+        lacking = cgroup_apply.apply(plan.steps, book, "cgroup", ours, lenient=not strict)
+        _catch_up(layout, root, wanted, book)
+    result = _result(module, layout, plan, [group.name for group in groups if group.state == "present"])
+    result["skipped"] += cgroup_report.lacking(layout, root, lacking)
     if module._diff:
-        result["diff"] = _diff(layout, plan, root, groups)
+        result["diff"] = cgroup_report.diff(layout, plan, root, groups)
     module.exit_json(**result)
+
+
+def _catch_up(layout: cgroup.Layout, root: str, wanted: list[Group], book: journal.Journal) -> None:
+    """Move the processes that those of a unit or program have started while they were being moved."""
+    moving = [replace(group, values={}) for group in wanted if group.units or group.process_names]
+    for _round in range(_ROUNDS if moving else 0):
+        plan = cgroup_plan.plan(layout, root, cgroup_members.resolve(moving, layout, root))
+        if not plan.steps:
+            return
+        cgroup_apply.apply(plan.steps, book, "cgroup", frozenset())
 
 
 def main() -> None:
     """Run the module."""
-    options: dict[str, Any] = {name: {"type": "int"} for name in _INTEGERS}
-    options.update(
-        name={"type": "str", "required": True},
-        state={"type": "str", "choices": ["present", "absent"], "default": "present"},
-        cpu_idle={"type": "bool"},
-        cpuset_cpus={"type": "str"},
-        cpuset_mems={"type": "str"},
-        pids={"type": "list", "elements": "int", "default": []},
-    )
     module = AnsibleModule(
         argument_spec={
             "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
@@ -271,7 +373,7 @@ def main() -> None:
                 "type": "list",
                 "elements": "dict",
                 "required": True,
-                "options": options,
+                "options": cgroup_options.specification(),
                 "mutually_exclusive": [("cpu_shares", "cpu_weight")],
             },
         },

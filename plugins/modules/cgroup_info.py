@@ -86,8 +86,8 @@ def run(module: AnsibleModule) -> None:
         groups[name] = {
             "exists": all(os.path.isdir(path) for path in paths.values()),
             "paths": paths,
-            "values": cgroup_report.values(layout, root, name),
-            "pids": cgroup.group_pids(layout, f"{root}/{name}" if name else root),
+            "values": cgroup_report.values(layout, cgroup.below(root, name)),
+            "pids": cgroup.group_pids(layout, cgroup.below(root, name)),
         }
     found = cgroup_report.policy_files(layout, root, names)
     module.exit_json(

@@ -106,11 +106,11 @@ def test_groups_get_their_values_and_a_second_run_changes_nothing(host: Host) ->
 
 def test_changing_modes_leaves_nothing_behind(host: Host) -> None:
     host.apply(Group("batch", values=NEUTRAL))
-    first = cgroup_report.values(host.layout, host.root, "batch")
+    first = cgroup_report.values(host.layout, f"{host.root}/batch")
     host.apply(Group("batch", values=SLO))
-    assert cgroup_report.values(host.layout, host.root, "batch") != first
+    assert cgroup_report.values(host.layout, f"{host.root}/batch") != first
     host.apply(Group("batch", values=NEUTRAL))
-    assert cgroup_report.values(host.layout, host.root, "batch") == first
+    assert cgroup_report.values(host.layout, f"{host.root}/batch") == first
 
 
 def test_weight_is_translated_and_pinned_while_idle(host: Host) -> None:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
 
 PROC_ROOT = "/proc"
-# The controllers that a workload's group is made in. On v2 they are one directory; cpuacct is part of v2's cpu.
-CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "pids")
+# The controllers that a workload's group is made in, by their names on v2, where they are one directory.
+CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "pids", "io")
+_NAMES = {("cpuacct", 2): "cpu", ("io", 1): "blkio"}
 _PART = re.compile(r"[A-Za-z0-9_@:.-]+\Z")
 _NOT_CONTROLLERS = {"rw", "ro", "xattr", "noprefix", "clone_children", "none"}
 
@@ -40,10 +41,9 @@ class Layout:
     hierarchies: tuple[Hierarchy, ...]
 
     def find(self, controller: str) -> Hierarchy | None:
-        """Return the hierarchy that has a controller; on v2 the cpu controller stands for cpuacct."""
+        """Return the hierarchy that has a controller; cpuacct is part of v2's cpu, and io is called blkio on v1."""
         for hierarchy in self.hierarchies:
-            names = hierarchy.controllers
-            if controller in names or (controller == "cpuacct" and hierarchy.version == 2 and "cpu" in names):
+            if _NAMES.get((controller, hierarchy.version), controller) in hierarchy.controllers:
                 return hierarchy
         return None
 
@@ -77,6 +77,11 @@ def join_path(mount: str, group: str) -> str:
     if not group:
         return mount
     return f"{mount.rstrip('/')}/{check_name(group)}"
+
+
+def below(root: str, name: str) -> str:
+    """Return the path of a group that is named below a root; the empty name is the root. Raises CgroupError."""
+    return f"{root}/{check_name(name)}" if name else root
 
 
 def check_name(group: str) -> str:
@@ -161,6 +166,13 @@ def read_pids(directory: str) -> list[int]:
             return []
         raise CgroupError(str(exc)) from exc
     return [int(word) for word in text.split()]
+
+
+def path_in(paths: Mapping[str, str], hierarchy: Hierarchy) -> str:
+    """Return a process's group in a hierarchy, from procfs.read_group_paths()."""
+    if hierarchy.version == 2:
+        return paths.get("", "/")
+    return next((path for names, path in paths.items() if hierarchy.controllers[0] in names.split(",")), "/")
 
 
 def group_pids(layout: Layout, group: str) -> list[int]:

@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Sequence
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files, journal
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
+    cgroup,
+    cgroup_hints,
+    cgroup_lines,
+    procfs,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup import CgroupError
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_steps import (
     ENABLE,
@@ -22,40 +26,9 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_s
     Step,
 )
 
-_HINTS = {
-    ("cgroup.subtree_control", errno.EBUSY): "on v2 a group with child groups holds no processes; move them to a child",
-    ("cgroup.subtree_control", errno.ENOENT): "the controller is not enabled above; delegate it to this group",
-    ("cpu.shares", errno.EINVAL): "the group's cpu.idle is 1, or the value is outside 2..262144",
-    ("cpu.weight", errno.EINVAL): "the group's cpu.idle is 1, or the value is outside 1..10000",
-    ("cpu.cfs_quota_us", errno.EINVAL): "below 1000, below the burst, or a larger share of a CPU than the parent's",
-    ("cpu.cfs_period_us", errno.EINVAL): "outside 1000..1000000, or a larger share of a CPU than the parent's",
-    ("cpu.max", errno.EINVAL): "quota below 1000, period outside 1000..1000000, or quota below cpu.max.burst",
-    ("cpu.cfs_burst_us", errno.EINVAL): "the burst is above the quota",
-    ("cpu.max.burst", errno.EINVAL): "the burst is above the quota",
-    ("cpuset.cpus", errno.EINVAL): "a CPU is offline or does not exist",
-    ("cpuset.cpus", errno.EACCES): "not within the parent's CPUs",
-    ("cpuset.cpus", errno.EBUSY): "a child group has CPUs that would be taken away",
-    ("cpuset.mems", errno.EACCES): "not within the parent's memory nodes",
-    ("memory.limit_in_bytes", errno.EBUSY): "more is in use, or the limit of memory+swap is lower",
-    ("cgroup.procs", errno.ESRCH): "the process has ended",
-    ("cgroup.procs", errno.ENOSPC): "the group's cpuset is empty",
-    ("cgroup.procs", errno.EINVAL): "kernel threads cannot be moved",
-    ("cgroup.procs", errno.EBUSY): "on v2 a group with child groups holds no processes; choose a child",
-}
-_GENERAL_HINTS = {
-    errno.EROFS: "the hierarchy is mounted read-only; remount it",
-    errno.EACCES: "run as root",
-    errno.EPERM: "run as root, in a group that is delegated to this user",
-    errno.EEXIST: "someone else made it meanwhile; run again",
-    errno.ENOENT: "the group or this file is gone; someone else removed it, run again",
-    errno.ENODEV: "the group is gone; someone else removed it, run again",
-}
-
 
 def _explained(path: str, action: str, exc: OSError) -> CgroupError:
-    number = exc.errno or 0
-    hint = _HINTS.get((os.path.basename(path), number)) or _GENERAL_HINTS.get(number) or "see the kernel log"
-    return CgroupError(f"{path}: {action} failed: {exc.strerror} ({hint})")
+    return CgroupError(f"{path}: {action} failed: {exc.strerror} ({cgroup_hints.why(path, exc.errno or 0)})")
 
 
 def _write(path: str, text: str) -> None:
@@ -74,12 +47,27 @@ def _read(path: str) -> str:
         raise CgroupError(str(exc)) from exc
 
 
-def _write_checked(step: Step, text: str) -> None:
-    _write(step.path, text)
+def _write_checked(step: Step) -> None:
+    try:
+        _write(step.path, step.text)
+    except CgroupError as exc:
+        found = _read_or_nothing(step.path)
+        raise CgroupError(f"{exc}" if found is None else f"{exc}; it still reads {found!r}") from exc
     found = _read(step.path)
-    same = found == text if step.file is None else step.file.parse(found) == step.file.parse(text)
-    if not same:
-        raise CgroupError(f"{step.path}: wrote {text!r}, read {found!r}; the kernel did not take the value")
+    if not _holds(step, found, step.text):
+        raise CgroupError(f"{step.path}: wrote {step.text!r}, read {found!r}; the kernel did not take the value")
+
+
+def _read_or_nothing(path: str) -> str | None:
+    try:
+        return _read(path)
+    except CgroupError:
+        return None
+
+
+def _holds(step: Step, found: str, text: str) -> bool:
+    """Tell whether a file's content has the value that a text sets."""
+    return found == text if step.file is None else step.file.parse(found) == step.file.parse(text)
 
 
 def _enable(step: Step) -> None:
@@ -106,15 +94,24 @@ def _change_directory(step: Step) -> None:
         raise _explained(step.path, "making the group" if step.kind == MAKE else "removing the group", exc) from exc
 
 
-def _do(step: Step) -> None:
+def _do(step: Step) -> bool:
+    """Carry out one step; tells whether it was possible, which it only need not be where the step is optional."""
     if step.kind == WRITE:
-        _write_checked(step, step.text)
+        if step.optional and not os.path.exists(step.path) and os.path.isdir(os.path.dirname(step.path)):
+            return False
+        _write_checked(step)
     elif step.kind == ENABLE:
         _enable(step)
     elif step.kind == MOVE:
-        _move(step)
+        try:
+            _move(step)
+        except CgroupError:
+            if step.optional and procfs.read_stat(int(step.text)) is None:
+                return False
+            raise
     elif step.kind in (MAKE, REMOVE):
         _change_directory(step)
+    return True
 
 
 def _undo(step: Step) -> None:
@@ -130,7 +127,7 @@ def _undo(step: Step) -> None:
         _write(f"{step.previous}/cgroup.procs", step.text)
     elif step.kind == ENABLE:
         _write(step.path, step.text.replace("+", "-"))
-    elif os.path.exists(step.path) and (step.kind == KEEP or _read(step.path) != step.previous):
+    elif os.path.exists(step.path) and (step.kind == KEEP or not _holds(step, _read(step.path), step.previous)):
         _write(step.path, step.previous)
 
 
@@ -145,7 +142,9 @@ def changes(steps: Sequence[Step], ours: frozenset[str]) -> list[journal.Change]
         if step.kind == MAKE:
             found.append(journal.Change("cgroup", step.path))
         elif step.kind in (WRITE, KEEP, ENABLE) and os.path.dirname(step.path) not in made:
-            found.append(journal.Change("value", step.path, step.previous, step.text))
+            line = step.file.line if step.file else ""
+            target = cgroup_lines.target(step.path, line) if line else step.path
+            found.append(journal.Change("line" if line else "value", target, step.previous, step.text))
     return found
 
 
@@ -159,34 +158,55 @@ def _roll_back(done: Sequence[Step]) -> list[str]:
     return failed
 
 
-def apply(steps: Sequence[Step], book: journal.Journal, by: str, ours: frozenset[str]) -> None:
+def apply(
+    steps: Sequence[Step], book: journal.Journal, by: str, ours: frozenset[str], lenient: bool = True
+) -> tuple[Step, ...]:
     """Carry out steps; all or none. Raises CgroupError (rolled back) or JournalError (nothing was changed).
 
-    What cannot be rolled back stays in the journal and is named in the error.
+    Returns the writes to files that no group could be asked about before, and that turned out to be missing; with
+    ``lenient`` off they are an error. What cannot be rolled back stays in the journal and is named in the error.
     """
     wanted = changes(steps, ours)
     known = {(entry.kind, entry.target) for entry in book.entries()} if wanted else set()
     if wanted:
         book.record_many(wanted, by)
     done: list[Step] = []
+    lacking: list[Step] = []
     try:
         for step in steps:
             # A refused write may have been taken in part, so it is taken back too; a directory is all or nothing.
             if step.kind not in (MAKE, REMOVE):
                 done.append(step)
-            _do(step)
+            if not _do(step):
+                done.pop()
+                lacking += [step] if step.kind == WRITE else []
             if step.kind in (MAKE, REMOVE):
                 done.append(step)
+        if lacking and not lenient:
+            raise _lacks(lacking)
     except CgroupError as exc:
         failed = _roll_back(done)
         if failed:
             raise CgroupError(f"{exc}; could not be taken back: {', '.join(failed)}; run reset") from exc
         book.forget_many({(change.kind, change.target) for change in wanted} - known)
         raise CgroupError(f"{exc}; what came before it was taken back") from exc
-    removed = {step.path for step in steps if step.kind == REMOVE}
+    _forget(book, {step.path for step in steps if step.kind == REMOVE})
+    return tuple(lacking)
+
+
+def _lacks(steps: Sequence[Step]) -> CgroupError:
+    names = sorted({os.path.basename(step.path) for step in steps})
+    return CgroupError(
+        f"{steps[0].path}: this kernel has no {', '.join(names)} in its groups; leave the values out, "
+        "or set on_missing to skip"
+    )
+
+
+def _forget(book: journal.Journal, removed: set[str]) -> None:
+    """Drop the entries of removed groups and of values in them."""
     if removed:
         book.forget_many(
             (entry.kind, entry.target)
             for entry in book.entries()
-            if entry.target in removed or (entry.kind == "value" and os.path.dirname(entry.target) in removed)
+            if entry.target in removed or (entry.kind in ("value", "line") and os.path.dirname(entry.target) in removed)
         )

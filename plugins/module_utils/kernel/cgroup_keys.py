@@ -3,46 +3,33 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The values that a control group can be given: one row of the table for each, with its file on v1 and on v2.
 
-Files and ranges: cgroup-v1/*.rst, cgroup-v2.rst and sched-bwc.rst of the kernel's documentation.
+Files and ranges: cgroup-v1/*.rst, cgroup-v2.rst and sched-bwc.rst of the kernel's documentation; the rows of Alibaba's
+kernels follow what Koordinator writes there. What is limited for each disk is in cgroup_devices.
 """
 
 from __future__ import annotations
 
-import re
-import resource
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Union
 
-from ansible_collections.colocation.testbed.plugins.module_utils import quantity
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup_values as values
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup import CgroupError
-
-Value = Union[int, str]
-"""A value as the options have it: a number (-1 = no limit) or a CPU list."""
-
-NO_LIMIT = -1
-SHARES_LOW, SHARES_HIGH = 2, 262144
-WEIGHT_LOW, WEIGHT_HIGH = 1, 10000
-_PAGE_BYTES = resource.getpagesize()
-_V1_NO_LIMIT_BYTES = 2**62
-
-
-@dataclass(frozen=True)
-class KernelFile:
-    """A file in a group's directory: its name, a new group's content, and how values are read and written.
-
-    ``render`` gets the value and the file's present content, since cpu.max holds two values.
-    """
-
-    name: str
-    initial: str
-    parse: Callable[[str], Value]
-    render: Callable[[Value, str], str]
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_values import (
+    NO_LIMIT,
+    PARTITION,
+    KernelFile,
+    Value,
+    file,
+    line_of,
+)
 
 
 @dataclass(frozen=True)
 class Key:
-    """One option of a group. ``phase`` says with which others it is ordered (cgroup_plan)."""
+    """One option of a group. ``phase`` says with which others it is ordered (cgroup_plan).
+
+    ``others`` are files that take the place of the first one on some kernels, as (version, file). ``unlimited``: -1
+    means no limit. ``line`` names the part of an option that has several (cgroup_devices).
+    """
 
     name: str
     controller: str
@@ -52,203 +39,236 @@ class Key:
     needs: str
     low: int | None = None
     high: int | None = None
+    unlimited: bool = False
+    choices: tuple[str, ...] = ()
+    others: tuple[tuple[int, KernelFile], ...] = ()
+    line: str = ""
 
     def file(self, version: int) -> KernelFile | None:
         """Return the file that has this value on hierarchies of a version (1 or 2), None when there is none."""
         return self.v1 if version == 1 else self.v2
 
+    def files(self, version: int) -> tuple[KernelFile, ...]:
+        """Return all files that may have this value on hierarchies of a version, the best one first."""
+        first = self.file(version)
+        return (*((first,) if first else ()), *(other for number, other in self.others if number == version))
+
     def is_neutral(self, value: Value) -> bool:
         """Tell whether a value is a new group's: a kernel without the file behaves so anyhow."""
-        return any(file is not None and file.parse(file.initial) == value for file in (self.v1, self.v2))
+        return any(item is not None and item.parse(item.initial) == value for item in (self.v1, self.v2))
 
     def check(self, value: Value, where: str) -> Value:
         """Return the value as it is compared. Raises CgroupError when it is outside the kernel's range."""
+        if self.choices:
+            if value not in self.choices:
+                raise CgroupError(f"{where}: {value!r} is not known; write one of {', '.join(self.choices)}")
+            return value
         if self.low is None:
-            return _cpu_list(str(value), where)
+            return values.cpu_list(str(value), where)
         if isinstance(value, bool) or not isinstance(value, int):
             raise CgroupError(f"{where}: {value!r} is not a whole number; write one from {self.low} on")
         top = self.high if self.high is not None else 2**62
-        unlimited = value == NO_LIMIT and self.name in WITHOUT_LIMIT
-        if not unlimited and not self.low <= value <= top:
-            extra = f", or {NO_LIMIT} for no limit" if self.name in WITHOUT_LIMIT else ""
+        if not (self.unlimited and value == NO_LIMIT) and not self.low <= value <= top:
+            extra = f", or {NO_LIMIT} for no limit" if self.unlimited else ""
             raise CgroupError(f"{where}: {value} is not allowed; write a number from {self.low} to {top}{extra}")
         return value
 
 
-WITHOUT_LIMIT = ("cpu_quota_us", "memory_max_bytes", "memory_high_bytes", "pids_max")
-
-
-def shares_to_weight(shares: int) -> int:
-    """Return the v2 weight for v1 shares as Koordinator does it: 1 + (shares - 2)·9999 / 262142, rounded down."""
-    inside = min(max(shares, SHARES_LOW), SHARES_HIGH)
-    return 1 + (inside - SHARES_LOW) * (WEIGHT_HIGH - WEIGHT_LOW) // (SHARES_HIGH - SHARES_LOW)
-
-
-def weight_to_shares(weight: int) -> int:
-    """Return v1 shares for a v2 weight, Koordinator's inverse: 2 + (weight - 1)·262142 / 9999, rounded down."""
-    inside = min(max(weight, WEIGHT_LOW), WEIGHT_HIGH)
-    return SHARES_LOW + (inside - WEIGHT_LOW) * (SHARES_HIGH - SHARES_LOW) // (WEIGHT_HIGH - WEIGHT_LOW)
-
-
-def _cpu_list(text: str, where: str) -> str:
-    try:
-        return quantity.format_cpu_list(quantity.parse_cpu_list(text))
-    except quantity.QuantityError as exc:
-        raise CgroupError(f"{where}: {exc}") from exc
-
-
-def _number(text: str) -> int:
-    """Parse a number or ``max``; anything else is a file that this kernel writes differently."""
-    word = text.strip()
-    if word == "max":
-        return NO_LIMIT
-    if not re.fullmatch(r"-?[0-9]+", word):
-        raise CgroupError(f"kernel value {word!r}: is neither a number nor 'max'; this kernel is not known, report it")
-    return int(word)
-
-
-def _v1_bytes(text: str) -> int:
-    value = _number(text)
-    return NO_LIMIT if value >= _V1_NO_LIMIT_BYTES else value
-
-
-def _page_floor(value: Value) -> int:
-    """Round down to pages, as the kernel does with a limit (page_counter_memparse)."""
-    return int(value) // _PAGE_BYTES * _PAGE_BYTES
-
-
-def _plain(value: Value, _current: str) -> str:
-    return str(value)
-
-
-def _or_max(value: Value, _current: str) -> str:
-    return "max" if value == NO_LIMIT else str(value)
-
-
-def _pages(value: Value, _current: str) -> str:
-    return str(NO_LIMIT) if value == NO_LIMIT else str(_page_floor(value))
-
-
-def _pages_or_max(value: Value, _current: str) -> str:
-    return "max" if value == NO_LIMIT else str(_page_floor(value))
-
-
-def _field(text: str, number: int) -> str:
-    fields = text.split()
-    return fields[number] if len(fields) == 2 else ("max", "100000")[number]
-
-
-def _set_text(text: str) -> str:
-    return _cpu_list(text, "kernel value")
-
-
-def _file(
-    name: str, initial: str, parse: Callable[[str], Value] = _number, render: Callable[[Value, str], str] = _plain
-) -> KernelFile:
-    return KernelFile(name, initial, parse, render)
-
-
-_CPU_MAX_QUOTA = _file(
+_CPU_MAX_QUOTA = file(
     "cpu.max",
     "max 100000",
-    lambda text: _number(_field(text, 0)),
-    lambda value, current: f"{_or_max(value, '')} {_field(current, 1)}",
+    lambda text: values.number(values.field(text, 0)),
+    lambda value, current: f"{values.or_max(value, '')} {values.field(current, 1)}",
 )
-_CPU_MAX_PERIOD = _file(
+_CPU_MAX_PERIOD = file(
     "cpu.max",
     "max 100000",
-    lambda text: _number(_field(text, 1)),
-    lambda value, current: f"{_field(current, 0)} {value}",
+    lambda text: values.number(values.field(text, 1)),
+    lambda value, current: f"{values.field(current, 0)} {value}",
 )
 _SHARES, _WEIGHT = "cpu.shares", "cpu.weight"
-_V2_ONLY = "cgroup v2 (the mainline kernel has no such file on v1)"
+_FAIR = "CONFIG_FAIR_GROUP_SCHED"
+_BANDWIDTH = "CONFIG_CFS_BANDWIDTH"
+_CPUSET = "the cpuset controller"
+_PROTECTION = "cgroup v2 or a kernel of Alibaba Cloud Linux or Anolis (mainline has no such file on v1)"
+_SWAP = "cgroup v2 (v1 limits memory and swap together, memory.memsw.limit_in_bytes, which is not the same)"
+_ALIBABA = "a kernel of Alibaba Cloud Linux or Anolis"
+
+
+def _protection(name: str, phase: str, initial: str = "0", unlimited: bool = False) -> Key:
+    """Return a row of memory that is protected or throttled; v1 only has it on Alibaba's kernels."""
+    text = f"memory.{name}"
+    v1 = file(text, initial, values.number, values.pages_or_max, sign=text)
+    v2 = file(text, initial, values.number, values.pages_or_max)
+    return Key(f"memory_{name}_bytes", "memory", phase, v1, v2, _PROTECTION, 0, unlimited=unlimited)
+
+
+def _alibaba(name: str, controller: str, text: str, initial: str, low: int, high: int) -> Key:
+    """Return a row that only Alibaba's kernels have, with the same file on both versions."""
+    found = file(text, initial, sign=text)
+    return Key(name, controller, "plain", found, found, _ALIBABA, low, high)
+
+
+def _io_weight() -> Key:
+    """Return the row of the I/O weight: iocost on v2, BFQ on both, CFQ on v1 of kernels before 5.0."""
+
+    def to_bfq(value: Value, _current: str) -> str:
+        return str(values.weight_to_bfq(int(value)))
+
+    def from_bfq(text: str) -> Value:
+        return values.bfq_to_weight(values.number(text))
+
+    cfq = file(
+        "blkio.weight",
+        "500",
+        lambda text: values.cfq_to_weight(values.number(text)),
+        lambda value, _: str(values.weight_to_cfq(int(value))),
+        sign="blkio.weight",
+        translates=True,
+    )
+    v2_bfq = line_of("io.bfq.weight", "default", "100", from_bfq, to_bfq, "default 100", "io.bfq.weight", True)
+    return Key(
+        "io_weight",
+        "io",
+        "plain",
+        file("blkio.bfq.weight", "100", from_bfq, to_bfq, "blkio.bfq.io_service_bytes", True),
+        line_of("io.weight", "default", "100", initial="default 100"),
+        "CONFIG_BLK_CGROUP_IOCOST (v2) or CONFIG_BFQ_GROUP_IOSCHED",
+        values.WEIGHT_LOW,
+        values.WEIGHT_HIGH,
+        others=((1, cfq), (2, v2_bfq)),
+    )
+
 
 KEYS: tuple[Key, ...] = (
     Key(
         "cpu_shares",
         "cpu",
         "weight",
-        _file(_SHARES, "1024"),
-        _file(_WEIGHT, "100", _number, lambda value, _: str(shares_to_weight(int(value)))),
-        "CONFIG_FAIR_GROUP_SCHED",
-        SHARES_LOW,
-        SHARES_HIGH,
+        file(_SHARES, "1024"),
+        file(
+            _WEIGHT,
+            "100",
+            values.number,
+            lambda value, _: str(values.shares_to_weight(int(value))),
+            translates=True,
+        ),
+        _FAIR,
+        values.SHARES_LOW,
+        values.SHARES_HIGH,
     ),
     Key(
         "cpu_weight",
         "cpu",
         "weight",
-        _file(_SHARES, "1024", _number, lambda value, _: str(weight_to_shares(int(value)))),
-        _file(_WEIGHT, "100"),
-        "CONFIG_FAIR_GROUP_SCHED",
-        WEIGHT_LOW,
-        WEIGHT_HIGH,
+        file(
+            _SHARES,
+            "1024",
+            values.number,
+            lambda value, _: str(values.weight_to_shares(int(value))),
+            translates=True,
+        ),
+        file(_WEIGHT, "100"),
+        _FAIR,
+        values.WEIGHT_LOW,
+        values.WEIGHT_HIGH,
     ),
-    Key("cpu_idle", "cpu", "idle", _file("cpu.idle", "0"), _file("cpu.idle", "0"), "Linux 5.15", 0, 1),
+    Key("cpu_idle", "cpu", "idle", file("cpu.idle", "0"), file("cpu.idle", "0"), "Linux 5.15", 0, 1),
     Key(
         "cpu_quota_us",
         "cpu",
         "bandwidth",
-        _file("cpu.cfs_quota_us", "-1"),
+        file("cpu.cfs_quota_us", "-1"),
         _CPU_MAX_QUOTA,
-        "CONFIG_CFS_BANDWIDTH",
+        _BANDWIDTH,
         1000,
+        unlimited=True,
     ),
     Key(
         "cpu_period_us",
         "cpu",
         "bandwidth",
-        _file("cpu.cfs_period_us", "100000"),
+        file("cpu.cfs_period_us", "100000"),
         _CPU_MAX_PERIOD,
-        "CONFIG_CFS_BANDWIDTH",
+        _BANDWIDTH,
         1000,
         1_000_000,
     ),
-    Key(
-        "cpu_burst_us",
-        "cpu",
-        "bandwidth",
-        _file("cpu.cfs_burst_us", "0"),
-        _file("cpu.max.burst", "0"),
-        "Linux 5.14",
-        0,
-    ),
+    Key("cpu_burst_us", "cpu", "bandwidth", file("cpu.cfs_burst_us", "0"), file("cpu.max.burst", "0"), "Linux 5.14", 0),
+    _alibaba("cpu_bvt_warp_ns", "cpu", "cpu.bvt_warp_ns", "0", -1, 2),
     Key(
         "cpuset_cpus",
         "cpuset",
         "cpuset",
-        _file("cpuset.cpus", "", _set_text),
-        _file("cpuset.cpus", "", _set_text),
-        "the cpuset controller",
+        file("cpuset.cpus", "", values.set_text),
+        file("cpuset.cpus", "", values.set_text),
+        _CPUSET,
     ),
     Key(
         "cpuset_mems",
         "cpuset",
         "cpuset",
-        _file("cpuset.mems", "", _set_text),
-        _file("cpuset.mems", "", _set_text),
-        "the cpuset controller",
+        file("cpuset.mems", "", values.set_text),
+        file("cpuset.mems", "", values.set_text),
+        _CPUSET,
     ),
-    Key("memory_min_bytes", "memory", "plain", None, _file("memory.min", "0", _number, _pages_or_max), _V2_ONLY, 0),
-    Key("memory_low_bytes", "memory", "plain", None, _file("memory.low", "0", _number, _pages_or_max), _V2_ONLY, 0),
-    Key("memory_high_bytes", "memory", "plain", None, _file("memory.high", "max", _number, _pages_or_max), _V2_ONLY, 0),
+    Key(
+        "cpuset_partition",
+        "cpuset",
+        "partition",
+        None,
+        file(PARTITION, "member", str, values.plain),
+        "cgroup v2 with Linux 5.0 (isolated: Linux 6.1)",
+        choices=("member", "root", "isolated"),
+    ),
+    _protection("min", "level"),
+    _protection("low", "level"),
+    _protection("high", "level", "max", unlimited=True),
     Key(
         "memory_max_bytes",
         "memory",
-        "plain",
-        _file("memory.limit_in_bytes", str(2**63 - 4096), _v1_bytes, _pages),
-        _file("memory.max", "max", _number, _pages_or_max),
+        "level",
+        file("memory.limit_in_bytes", str(2**63 - 4096), values.v1_bytes, values.pages),
+        file("memory.max", "max", values.number, values.pages_or_max),
         "the memory controller",
         0,
+        unlimited=True,
     ),
+    Key(
+        "memory_swap_max_bytes",
+        "memory",
+        "level",
+        None,
+        file("memory.swap.max", "max", values.number, values.pages_or_max),
+        _SWAP,
+        0,
+        unlimited=True,
+    ),
+    Key(
+        "memory_oom_group",
+        "memory",
+        "plain",
+        file("memory.oom.group", "0", sign="memory.oom.group"),
+        file("memory.oom.group", "0"),
+        "cgroup v2 with Linux 4.19, or a kernel of Alibaba Cloud Linux or Anolis",
+        0,
+        1,
+    ),
+    _alibaba("memory_wmark_ratio", "memory", "memory.wmark_ratio", "0", 0, 100),
+    _alibaba("memory_wmark_scale_factor", "memory", "memory.wmark_scale_factor", "50", 1, 1000),
+    _alibaba("memory_wmark_min_adj", "memory", "memory.wmark_min_adj", "0", -25, 50),
+    _alibaba("memory_priority", "memory", "memory.priority", "0", 0, 12),
+    _alibaba("memory_use_priority_oom", "memory", "memory.use_priority_oom", "0", 0, 1),
+    _io_weight(),
     Key(
         "pids_max",
         "pids",
         "plain",
-        _file("pids.max", "max", _number, _or_max),
-        _file("pids.max", "max", _number, _or_max),
+        file("pids.max", "max", values.number, values.or_max),
+        file("pids.max", "max", values.number, values.or_max),
         "the pids controller",
         0,
+        unlimited=True,
     ),
 )
 BY_NAME = {key.name: key for key in KEYS}
@@ -256,7 +276,7 @@ BY_NAME = {key.name: key for key in KEYS}
 
 def weight_file(version: int) -> KernelFile:
     """Return the file that cpu.idle = 1 pins, on hierarchies of a version."""
-    return _file(_SHARES, "1024") if version == 1 else _file(_WEIGHT, "100")
+    return file(_SHARES, "1024") if version == 1 else file(_WEIGHT, "100")
 
 
 # What the weight reads as while cpu.idle is 1 (WEIGHT_IDLEPRIO = 3 in sched.h, scaled by 100/1024 on v2).

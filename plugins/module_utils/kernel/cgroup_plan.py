@@ -5,17 +5,26 @@
 
 The kernel's rules behind the order: a v1 cpuset must lie within its parent's and is useless while empty; a v1 group's
 quota may not give it a larger share of a CPU than its parent's; a burst may not exceed the quota; while cpu.idle is 1
-the weight cannot be written, and it is back at its default once cpu.idle is 0.
+the weight cannot be written, and it is back at its default once cpu.idle is 0; a partition needs its CPUs first.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Callable
 
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, cgroup_keys, cgroup_sets, procfs
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
+    block,
+    cgroup,
+    cgroup_devices,
+    cgroup_keys,
+    cgroup_levels,
+    cgroup_sets,
+    procfs,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup import CgroupError, Hierarchy, Layout
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_keys import Value
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_keys import Key
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_steps import (
     ENABLE,
     KEEP,
@@ -27,20 +36,25 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_s
     Setting,
     Skipped,
     Step,
+    Translated,
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_tree import Tree
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_values import KernelFile, Option, Value
 
 PINNED = "cpu.idle is 1, which pins the weight at its minimum"
+OPTIONS = (*cgroup_keys.BY_NAME, *cgroup_devices.FIELDS)
 
 
 class Planner:
     """Collects the steps for one call; see plan()."""
 
-    def __init__(self, layout: Layout, root: str, groups: Sequence[Group], ours: frozenset[str]) -> None:
+    def __init__(
+        self, layout: Layout, root: str, groups: Sequence[Group], ours: frozenset[str], resolve: Callable[[str], str]
+    ) -> None:
         """Check names and bring groups into order, parents first."""
         if not root:
             raise CgroupError("cgroup root '': is empty; give a path below the hierarchy such as colocation-testbed")
-        self.layout, self.root, self.ours = layout, cgroup.check_name(root), ours
+        self.layout, self.root, self.ours, self.resolve = layout, cgroup.check_name(root), ours, resolve
         self.tree = Tree()
         self.skipped: list[Skipped] = []
         names = [group.name for group in groups]
@@ -57,7 +71,7 @@ class Planner:
 
     def full(self, name: str) -> str:
         """Return the path of a group below the hierarchy."""
-        return f"{self.root}/{cgroup.check_name(name)}" if name else self.root
+        return cgroup.below(self.root, name)
 
     def _places(self) -> list[str]:
         """Return the paths of all groups that must exist, parents first."""
@@ -96,26 +110,35 @@ class Planner:
             found
             for group in self.present
             for name, value in group.values.items()
-            if (found := self._resolve(group, name, value))
+            for key, part, shown in self._keys(group, name, value)
+            if (found := self._resolve(group, key, part, shown))
         ]
 
-    def _resolve(self, group: Group, name: str, value: Value) -> Setting | None:
+    def _keys(self, group: Group, name: str, value: Option) -> Iterator[tuple[Key, Value, str]]:
+        """Yield each single value of an option with its row and how it is named in errors."""
         shown = f"cgroup {self.full(group.name)}: {name}"
         key = cgroup_keys.BY_NAME.get(name)
-        if key is None:
-            raise CgroupError(f"{shown}: is not known; write one of {', '.join(sorted(cgroup_keys.BY_NAME))}")
+        if key is not None:
+            yield key, value, shown
+        elif name in cgroup_devices.FIELDS:
+            yield from cgroup_devices.expand(name, value, shown, self.resolve)
+        else:
+            raise CgroupError(f"{shown}: is not known; write one of {', '.join(sorted(OPTIONS))}")
+
+    def _resolve(self, group: Group, key: Key, value: Value, shown: str) -> Setting | None:
         checked = key.check(value, shown)
         hierarchy = self.layout.find(key.controller)
-        file = key.file(hierarchy.version) if hierarchy else None
         directory = cgroup.join_path(hierarchy.mount, self.full(group.name)) if hierarchy else ""
-        if hierarchy and file and self.tree.text(directory, file, hierarchy.mount) is not None:
-            return Setting(group.name, key, checked, hierarchy, directory, file)
-        if key.is_neutral(checked):
-            return None
-        seen = f"has {key.controller} on v{hierarchy.version}" if hierarchy else f"has no {key.controller} controller"
-        where = f" without {file.name}" if hierarchy and file else ""
-        self.skipped.append(Skipped(group.name, name, f"needs {key.needs}; this host {seen}{where}"))
+        files = key.files(hierarchy.version) if hierarchy else ()
+        for file in files:
+            if hierarchy and self.tree.text(directory, file, hierarchy.mount) is not None:
+                return Setting(group.name, key, checked, hierarchy, directory, file)
+        if not key.is_neutral(checked) and key.name not in self._lacking(group.name):
+            self.skipped.append(Skipped(group.name, key.name, _why(key, hierarchy, files)))
         return None
+
+    def _lacking(self, group: str) -> set[str]:
+        return {item.key for item in self.skipped if item.group == group}
 
     def idle_off(self, settings: Sequence[Setting]) -> list[Step]:
         """Return the writes of cpu.idle = 0; the kernel then puts the weight back to its default."""
@@ -161,24 +184,40 @@ class Planner:
         return steps
 
     def moves(self, proc_root: str) -> list[Step]:
-        """Return the steps that bring processes into their groups. Raises CgroupError when one does not exist."""
+        """Return the steps that bring processes into their groups.
+
+        Raises CgroupError when one of ``pids`` does not exist, and when two groups claim a process.
+        """
         steps: list[Step] = []
+        claimed: dict[int, str] = {}
         for group in self.present:
-            for pid in group.pids:
-                if procfs.read_stat(pid, proc_root) is None:
+            for pid in dict.fromkeys((*group.pids, *group.found)):
+                other = claimed.setdefault(pid, group.name)
+                if other != group.name:
+                    raise CgroupError(
+                        f"cgroup {self.full(group.name)}: process {pid} is also in the list of {self.full(other)}; "
+                        "name it, its unit or its program in one group"
+                    )
+                if procfs.read_stat(pid, proc_root) is not None:
+                    steps += self._move(group, pid, proc_root)
+                elif pid in group.pids:
                     raise CgroupError(f"cgroup {self.full(group.name)}: process {pid} does not exist; correct pids")
-                paths = procfs.read_group_paths(pid, proc_root)
-                for hierarchy in self.layout.used():
-                    directory = cgroup.join_path(hierarchy.mount, self.full(group.name))
-                    old = hierarchy.mount + _path_in(paths, hierarchy).rstrip("/")
-                    if old != directory:
-                        steps.append(Step(MOVE, directory, str(pid), old))
+        return steps
+
+    def _move(self, group: Group, pid: int, proc_root: str) -> list[Step]:
+        paths = procfs.read_group_paths(pid, proc_root)
+        steps: list[Step] = []
+        for hierarchy in self.layout.used():
+            directory = cgroup.join_path(hierarchy.mount, self.full(group.name))
+            old = hierarchy.mount + cgroup.path_in(paths, hierarchy).rstrip("/")
+            if old != directory:
+                steps.append(Step(MOVE, directory, str(pid), old, optional=pid not in group.pids))
         return steps
 
     def removals(self) -> list[Step]:
         """Return the steps that remove absent groups, children first. Raises CgroupError unless ours and empty."""
         steps: list[Step] = []
-        moved = {pid for group in self.present for pid in group.pids}
+        moved = {pid for group in self.present for pid in (*group.pids, *group.found)}
         for group in self.absent:
             for hierarchy in self.layout.used():
                 top = cgroup.join_path(hierarchy.mount, self.full(group.name))
@@ -199,24 +238,25 @@ class Planner:
             raise CgroupError(f"{directory}: processes {shown} are in it; end or move them, then remove the group")
 
 
-def _path_in(paths: Mapping[str, str], hierarchy: Hierarchy) -> str:
-    if hierarchy.version == 2:
-        return paths.get("", "/")
-    return next((path for names, path in paths.items() if hierarchy.controllers[0] in names.split(",")), "/")
+def _why(key: Key, hierarchy: Hierarchy | None, files: Sequence[KernelFile]) -> str:
+    if hierarchy is None:
+        return f"needs {key.needs}; this host has no {key.controller} controller"
+    without = f" without {' and '.join(file.name for file in files)}" if files else ""
+    return f"needs {key.needs}; this host has {key.controller} on v{hierarchy.version}{without}"
 
 
 def _saved(directory: str, version: int) -> tuple[tuple[str, str], ...]:
     """Return what a removed group must be given again if a later step fails, in the order of KEYS."""
     tree = Tree()
     found: dict[str, str] = {}
-    for key in cgroup_keys.KEYS:
-        file = key.file(version)
-        text = tree.real(f"{directory}/{file.name}") if file else None
-        if file and text is not None and text != file.initial:
-            found[file.name] = text
+    for file in (file for key in cgroup_keys.KEYS for file in key.files(version)):
+        text = tree.real(f"{directory}/{file.name}")
+        if text is not None and text != file.initial:
+            found[file.name] = file.restoring(text)
     if found.get("cpu.idle") == "1":
         found.pop(cgroup_keys.weight_file(version).name, None)
-    return tuple(found.items())
+    lines = ((name, tree.real(f"{directory}/{name}") or "") for name in cgroup_devices.names(version))
+    return (*found.items(), *((name, line) for name, text in lines for line in text.splitlines()))
 
 
 def plan(
@@ -225,33 +265,60 @@ def plan(
     groups: Sequence[Group],
     ours: frozenset[str] = frozenset(),
     proc_root: str = procfs.PROC_ROOT,
+    resolve: Callable[[str], str] = block.whole_disk,
 ) -> Plan:
     """Return the steps that bring ``groups`` about; reads the kernel, changes nothing.
 
-    ``ours`` are the group directories that the journal says we made. Raises CgroupError for bad names and values,
-    cpusets outside their parent's, processes that don't exist, and groups to be removed that are not ours or not empty.
+    ``ours`` are the group directories that the journal says we made, ``resolve`` turns a disk into "8:0". Raises
+    CgroupError for bad names and values, cpusets outside their parent's, processes that don't exist, and groups to be
+    removed that are not ours or not empty.
     """
-    planner = Planner(layout, root, groups, ours)
+    planner = Planner(layout, root, groups, ours, resolve)
     tree = planner.tree
     make = planner.make()
     settings = planner.settings()
     idle_off = planner.idle_off(settings)
-    sets = cgroup_sets.plan(layout, tree, planner.places, [item for item in settings if item.key.phase == "cpuset"])
-    bands = cgroup_sets.plan_bandwidth(tree, [item for item in settings if item.key.phase == "bandwidth"])
-    plain = [step for item in settings if item.key.phase == "plain" for step in item.steps(tree)]
+    phases: dict[str, list[Setting]] = {}
+    for item in settings:
+        phases.setdefault(item.key.phase, []).append(item)
+    joined = [item for item in phases.get("partition", []) if item.value == "member"]
+    apart = [item for item in phases.get("partition", []) if item.value != "member"]
+    members = [step for item in reversed(joined) for step in item.steps(tree)]
+    sets = cgroup_sets.plan(layout, tree, planner.places, phases.get("cpuset", []))
+    partitions = [step for item in apart for step in item.steps(tree)]
+    bands = cgroup_sets.plan_bandwidth(tree, phases.get("bandwidth", []))
+    levels = cgroup_levels.plan(tree, phases.get("level", []))
+    plain = [step for item in phases.get("plain", []) for step in item.steps(tree)]
     weights = planner.weights(settings)
-    steps = [*make, *idle_off, *sets.up, *bands.up, *weights, *plain, *bands.down, *sets.down]
+    steps = [*make, *idle_off, *members, *sets.up, *bands.up, *levels.up, *weights, *plain]
+    steps += [*levels.down, *bands.down, *sets.down, *partitions]
     steps += [*planner.idle_on(settings), *planner.moves(proc_root), *planner.removals()]
-    pinned = {(item.group, item.key) for item in planner.skipped}
+    pinned = {(item.group, item.key) for item in planner.skipped if item.why == PINNED}
     shown = [item for item in settings if (item.group, item.key.name) not in pinned]
-    before = _values(shown, Tree(), real=True)
-    return Plan(tuple(steps), tuple(planner.skipped), before, _values(shown, tree, real=False))
+    before, after = _values(shown, planner.tree.untouched(), real=True), _values(shown, tree, real=False)
+    return Plan(tuple(steps), tuple(planner.skipped), before, after, tuple(_translated(shown, tree)))
 
 
-def _values(settings: Sequence[Setting], tree: Tree, real: bool) -> dict[str, dict[str, Value]]:
-    found: dict[str, dict[str, Value]] = {}
+def _values(settings: Sequence[Setting], tree: Tree, real: bool) -> dict[str, dict[str, Option]]:
+    found: dict[str, dict[str, Option]] = {}
+    limits: dict[tuple[str, str], dict[str, Value]] = {}
     for item in settings:
         text = tree.real(f"{item.directory}/{item.file.name}") if real else item.text(tree)
-        if text is not None:
+        if text is None:
+            continue
+        if item.key.line:
+            limits.setdefault((item.group, item.key.name), {})[item.key.line] = item.file.parse(text)
+        else:
             found.setdefault(item.group, {})[item.key.name] = item.file.parse(text)
+    for (group, name), lines in limits.items():
+        found.setdefault(group, {})[name] = cgroup_devices.collect(lines)
     return found
+
+
+def _translated(settings: Sequence[Setting], tree: Tree) -> Iterator[Translated]:
+    """Yield the values that the kernel holds in another unit, or rounded."""
+    for item in settings:
+        text = item.file.render(item.value, item.text(tree))
+        if item.file.translates or item.file.parse(text) != item.value:
+            name = item.key.name + (f" {item.key.line}" if item.key.line else "")
+            yield Translated(item.group, name, item.value, f"{item.directory}/{item.file.name}", text)

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from ansible_collections.colocation.testbed.plugins.module_utils import quantity
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, cgroup_keys
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, cgroup_keys, cgroup_values
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup import CgroupError, Hierarchy, Layout
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_keys import KernelFile
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_steps import WRITE, Setting, Step
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_tree import Tree
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_values import KernelFile
 
 SET_KEYS = ("cpuset_mems", "cpuset_cpus")
 
@@ -160,12 +160,12 @@ def _ratio(tree: Tree, items: dict[str, Setting], wanted: bool) -> Fraction:
     quota = _figure(tree, items, "cpu_quota_us", wanted)
     period = _figure(tree, items, "cpu_period_us", wanted)
     no_limit = Fraction(2**62)
-    return no_limit if quota == cgroup_keys.NO_LIMIT or period == 0 else Fraction(quota, period)
+    return no_limit if quota == cgroup_values.NO_LIMIT or period == 0 else Fraction(quota, period)
 
 
 def _check_burst(tree: Tree, items: dict[str, Setting]) -> None:
     quota, burst = (_figure(tree, items, name, wanted=True) for name in ("cpu_quota_us", "cpu_burst_us"))
-    if quota != cgroup_keys.NO_LIMIT and burst > quota:
+    if quota != cgroup_values.NO_LIMIT and burst > quota:
         group = next(iter(items.values())).directory
         raise CgroupError(
             f"{group}: cpu_burst_us {burst} is above cpu_quota_us {quota}, which the kernel refuses; lower the burst"
@@ -184,8 +184,8 @@ def _bundle(tree: Tree, items: dict[str, Setting]) -> list[Step]:
     period, quota = items.get("cpu_period_us"), items.get("cpu_quota_us")
     if period is not None and period.wanted(tree) != period.current(tree):
         limit = quota or _quota_now(tree, period)
-        if limit.current(tree) != cgroup_keys.NO_LIMIT:
-            lifted = replace(limit, value=cgroup_keys.NO_LIMIT)
+        if limit.current(tree) != cgroup_values.NO_LIMIT:
+            lifted = replace(limit, value=cgroup_values.NO_LIMIT)
             back = limit if quota else replace(limit, value=limit.current(tree))
             steps += [*lifted.steps(tree), *period.steps(tree), *back.steps(tree)]
         else:

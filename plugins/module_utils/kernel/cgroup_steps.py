@@ -9,27 +9,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup import Hierarchy
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_keys import KernelFile, Key, Value
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_keys import Key
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_tree import Tree
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_values import KernelFile, Option, Value
 
 MAKE, WRITE, KEEP, ENABLE, MOVE, REMOVE = "make", "write", "keep", "enable", "move", "remove"
 
 
 @dataclass(frozen=True)
 class Group:
-    """A wanted group: name below our root ("" is the root itself), state, values by option name, processes."""
+    """A wanted group: name below our root ("" is the root itself), state, values by option name, processes.
+
+    ``pids`` must live; ``found`` were found by the units and names (cgroup_members) and may have ended since.
+    """
 
     name: str
     state: str = "present"
-    values: Mapping[str, Value] = field(default_factory=dict)
+    values: Mapping[str, Option] = field(default_factory=dict)
     pids: tuple[int, ...] = ()
+    units: tuple[str, ...] = ()
+    process_names: tuple[str, ...] = ()
+    found: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Step:
     """One change. ``path`` is a directory for make, move and remove, else a file; ``previous`` takes it back.
 
-    ``keep`` changes nothing: it has a value written again that taking back the step after it would lose.
+    ``keep`` changes nothing: it has a value written again that taking back the step after it would lose. ``optional``:
+    a file that the kernel may turn out to lack, or a process that may have ended.
     """
 
     kind: str
@@ -38,6 +46,7 @@ class Step:
     previous: str = ""
     file: KernelFile | None = None
     saved: tuple[tuple[str, str], ...] = ()
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,13 +59,25 @@ class Skipped:
 
 
 @dataclass(frozen=True)
+class Translated:
+    """A value that the kernel holds in another unit or rounded: the option, what was wanted, where and as what."""
+
+    group: str
+    key: str
+    wanted: Value
+    file: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Plan:
-    """Steps in order; values that can't be set here; values by group and option before and after."""
+    """Steps in order; values that can't be set here, or not exactly; values by group and option before and after."""
 
     steps: tuple[Step, ...]
     skipped: tuple[Skipped, ...]
-    before: Mapping[str, Mapping[str, Value]]
-    after: Mapping[str, Mapping[str, Value]]
+    before: Mapping[str, Mapping[str, Option]]
+    after: Mapping[str, Mapping[str, Option]]
+    translated: tuple[Translated, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,5 +109,6 @@ class Setting:
         text = self.file.render(self.value, present)
         if self.file.parse(text) == self.file.parse(present):
             return []
-        tree.write(self.directory, self.file.name, text)
-        return [Step(WRITE, f"{self.directory}/{self.file.name}", text, present, self.file)]
+        tree.write(self.directory, self.file.name, self.file.after(text, present))
+        path, back = f"{self.directory}/{self.file.name}", self.file.restoring(present)
+        return [Step(WRITE, path, text, back, self.file, optional=tree.guessed(self.hierarchy.mount, self.file))]

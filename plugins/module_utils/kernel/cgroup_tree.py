@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_keys import KernelFile
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_values import KernelFile
 
 
 class Tree:
@@ -26,7 +25,7 @@ class Tree:
         self._made: set[str] = set()
         self._removed: set[str] = set()
         self._enabled: set[tuple[str, str]] = set()
-        self._probed: dict[str, str | None] = {}
+        self._probed: dict[tuple[str, str], str | None] = {}
 
     def is_new(self, directory: str) -> bool:
         """Tell whether the directory is planned to be made."""
@@ -75,33 +74,47 @@ class Tree:
         if path in self._planned:
             return self._planned[path]
         if directory in self._made:
-            return file.initial if self._known(mount, file.name) else None
+            return file.initial if self._known(mount, file) else None
         found = self.real(path)
         if found is None and (os.path.dirname(directory), _controller(file.name)) in self._enabled:
-            return file.initial
+            return file.initial if self._known(mount, file) else None
         return found
 
     def write(self, directory: str, name: str, text: str) -> None:
         """Plan a file's content."""
         self._planned[f"{directory}/{name}"] = text
 
-    def planned(self) -> Mapping[str, str | None]:
-        """Return all planned contents by path."""
-        return dict(self._planned)
+    def untouched(self) -> Tree:
+        """Return a view without the plans, of what has been read for them."""
+        found = Tree()
+        found._read = self._read
+        return found
 
-    def _known(self, mount: str, name: str) -> bool:
-        """Tell whether groups have a file on this kernel, by some existing group; assumed when there is none to ask.
+    def _known(self, mount: str, file: KernelFile) -> bool:
+        """Tell whether groups have a file on this kernel, by some existing group or by the file's sign.
 
-        The hierarchy's root is no example: it lacks many files. Nor is a v2 group without the controller.
+        The hierarchy's root is no example: it lacks many files. Where nothing tells, groups are taken to have it.
         """
-        if mount not in self._probed:
-            names = cgroup.children(mount)
-            self._probed[mount] = f"{mount}/{names[0]}" if names else None
-        example = self._probed[mount]
-        if example is None or os.path.exists(f"{example}/{name}"):
-            return True
-        enabled = self.real(f"{example}/cgroup.controllers")
-        return enabled is not None and _controller(name) not in enabled.split()
+        example = self._example(mount, _controller(file.name))
+        if example is not None:
+            return os.path.exists(f"{example}/{file.name}")
+        return not file.sign or os.path.exists(f"{mount}/{file.sign}")
+
+    def guessed(self, mount: str, file: KernelFile) -> bool:
+        """Tell whether no group and no sign could be asked about a file."""
+        return self._example(mount, _controller(file.name)) is None and not file.sign
+
+    def _example(self, mount: str, controller: str) -> str | None:
+        """Return some group that has a controller's files; on v2 many groups don't have it."""
+        place = (mount, controller)
+        if place not in self._probed:
+            found = (f"{mount}/{name}" for name in cgroup.children(mount))
+            self._probed[place] = next((path for path in found if self._has(path, controller)), None)
+        return self._probed[place]
+
+    def _has(self, directory: str, controller: str) -> bool:
+        enabled = self.real(f"{directory}/cgroup.controllers")
+        return enabled is None or controller in enabled.split()
 
 
 def _controller(name: str) -> str:

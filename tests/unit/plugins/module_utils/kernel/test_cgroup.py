@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, cgroup_keys
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, cgroup_keys, cgroup_values
 
 V1 = """\
 31 23 0:28 / /sys/fs/cgroup ro - tmpfs tmpfs rw
@@ -77,18 +77,18 @@ def test_names_never_leave_the_root(name: str) -> None:
     [(2, 1), (102, 4), (512, 20), (1024, 39), (1536, 59), (2048, 79), (51200, 1953), (71680, 2735), (262144, 10000)],
 )
 def test_shares_become_weights_as_koordinator_does_it(shares: int, weight: int) -> None:
-    assert cgroup_keys.shares_to_weight(shares) == weight
+    assert cgroup_values.shares_to_weight(shares) == weight
 
 
 @given(st.integers(1, 10000))
 def test_weights_survive_the_way_to_v1_within_one(weight: int) -> None:
-    assert 0 <= weight - cgroup_keys.shares_to_weight(cgroup_keys.weight_to_shares(weight)) <= 1
+    assert 0 <= weight - cgroup_values.shares_to_weight(cgroup_values.weight_to_shares(weight)) <= 1
 
 
 @given(st.integers(2, 262144), st.integers(2, 262144))
 def test_more_shares_are_never_less_weight(one: int, other: int) -> None:
     low, high = sorted((one, other))
-    assert cgroup_keys.shares_to_weight(low) <= cgroup_keys.shares_to_weight(high)
+    assert cgroup_values.shares_to_weight(low) <= cgroup_values.shares_to_weight(high)
 
 
 @pytest.mark.parametrize("text", ["", "x", "max 1 2 3x", "12 "])

@@ -82,10 +82,10 @@ def test_controllers_are_enabled_from_the_top_and_values_arrive(host: Host) -> N
 
 def test_changing_modes_there_and_back_leaves_nothing(host: Host) -> None:
     host.apply(Group("batch", values=NEUTRAL))
-    first = cgroup_report.values(host.layout, ROOT, "batch")
+    first = cgroup_report.values(host.layout, f"{ROOT}/batch")
     host.apply(Group("batch", values=SLO))
     host.apply(Group("batch", values=NEUTRAL))
-    assert cgroup_report.values(host.layout, ROOT, "batch") == first
+    assert cgroup_report.values(host.layout, f"{ROOT}/batch") == first
     assert host.get("batch/cpu.weight") == "39"
 
 
