@@ -113,7 +113,7 @@ def parse(text: str, path: str = "journal.json") -> tuple[Entry, ...]:
 
 def render(entries: Iterable[Entry]) -> str:
     """Return the text of a journal: one line for each entry, so that a person can read and repair it."""
-    lines = ",\n ".join(json.dumps(asdict(entry), sort_keys=True) for entry in entries)
+    lines = ",\n ".join(json.dumps(vars(entry), sort_keys=True) for entry in entries)
     return (
         f'{{"schema": {SCHEMA}, "entries": [\n {lines}\n]}}\n' if lines else f'{{"schema": {SCHEMA}, "entries": []}}\n'
     )

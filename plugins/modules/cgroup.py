@@ -307,11 +307,12 @@ def _missing(plan: Plan) -> str | None:
 
 def _result(module: AnsibleModule, layout: cgroup.Layout, plan: Plan, names: list[str]) -> dict[str, Any]:
     root = module.params["root"]
-    found = cgroup_report.policy_files(layout, root, names)
-    tree = Tree()
+    # What was read for a plan that changes nothing is what there is.
+    tree = Tree() if plan.steps else plan.read
+    found = cgroup_report.policy_files(layout, root, names, tree)
     groups = {
         name: {
-            "paths": cgroup_report.paths(layout, root, name),
+            "paths": cgroup_report.directories(layout, cgroup.below(root, name)),
             "values": plan.after.get(name, {})
             if module.check_mode
             else cgroup_report.values(layout, cgroup.below(root, name), tree),

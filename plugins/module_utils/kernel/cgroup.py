@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -84,6 +85,7 @@ def below(root: str, name: str) -> str:
     return f"{root}/{check_name(name)}" if name else root
 
 
+@functools.lru_cache(maxsize=4096)
 def check_name(group: str) -> str:
     """Return a relative group path unchanged when it is safe. Raises CgroupError otherwise.
 

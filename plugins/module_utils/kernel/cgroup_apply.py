@@ -42,9 +42,12 @@ def _write(path: str, text: str) -> None:
 
 def _read(path: str) -> str:
     try:
-        return files.read_text(path).strip()
+        found = files.read_kernel(path)
     except files.FilesError as exc:
         raise CgroupError(str(exc)) from exc
+    if found is None:
+        raise CgroupError(f"{path}: is gone; someone else removed it, run again")
+    return found.strip()
 
 
 def _write_checked(step: Step) -> None:

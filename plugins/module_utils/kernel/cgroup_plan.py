@@ -56,6 +56,7 @@ class Planner:
             raise CgroupError("cgroup root '': is empty; give a path below the hierarchy such as colocation-testbed")
         self.layout, self.root, self.ours, self.resolve = layout, cgroup.check_name(root), ours, resolve
         self.tree = Tree()
+        self.by_controller = {name: layout.find(name) for name in cgroup.CONTROLLERS}
         self.skipped: list[Skipped] = []
         names = [group.name for group in groups]
         double = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
@@ -127,7 +128,7 @@ class Planner:
 
     def _resolve(self, group: Group, key: Key, value: Value, shown: str) -> Setting | None:
         checked = key.check(value, shown)
-        hierarchy = self.layout.find(key.controller)
+        hierarchy = self.by_controller[key.controller]
         directory = cgroup.join_path(hierarchy.mount, self.full(group.name)) if hierarchy else ""
         files = key.files(hierarchy.version) if hierarchy else ()
         for file in files:
@@ -295,8 +296,9 @@ def plan(
     steps += [*planner.idle_on(settings), *planner.moves(proc_root), *planner.removals()]
     pinned = {(item.group, item.key) for item in planner.skipped if item.why == PINNED}
     shown = [item for item in settings if (item.group, item.key.name) not in pinned]
-    before, after = _values(shown, planner.tree.untouched(), real=True), _values(shown, tree, real=False)
-    return Plan(tuple(steps), tuple(planner.skipped), before, after, tuple(_translated(shown, tree)))
+    read = tree.untouched()
+    before, after = _values(shown, read, real=True), _values(shown, tree, real=False)
+    return Plan(tuple(steps), tuple(planner.skipped), before, after, tuple(_translated(shown, tree)), read)
 
 
 def _values(settings: Sequence[Setting], tree: Tree, real: bool) -> dict[str, dict[str, Option]]:

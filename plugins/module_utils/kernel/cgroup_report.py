@@ -17,10 +17,10 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_t
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_values import Option
 
 
-def paths(layout: Layout, root: str, name: str) -> dict[str, str]:
+def directories(layout: Layout, full: str) -> dict[str, str]:
     """Return {controller: directory} of a group, for each controller that a workload's group is made in."""
-    full = cgroup.below(root, name)
-    return {item: layout.path(item, full) for item in cgroup.CONTROLLERS if layout.find(item)}
+    found = ((item, layout.find(item)) for item in cgroup.CONTROLLERS)
+    return {item: cgroup.join_path(hierarchy.mount, full) for item, hierarchy in found if hierarchy}
 
 
 def values(layout: Layout, full: str, tree: Tree | None = None) -> dict[str, Option]:
@@ -29,15 +29,16 @@ def values(layout: Layout, full: str, tree: Tree | None = None) -> dict[str, Opt
     None when there is no such group. Of the two options for one file, the one in the hierarchy's own unit is told.
     """
     view = tree or Tree()
+    hierarchies = {name: layout.find(name) for name in cgroup.CONTROLLERS}
     found: dict[str, Option] = {}
     for key in cgroup_keys.KEYS:
-        hierarchy = layout.find(key.controller)
+        hierarchy = hierarchies[key.controller]
         if hierarchy is None or key.name == ("cpu_weight" if hierarchy.version == 1 else "cpu_shares"):
             continue
         directory = cgroup.join_path(hierarchy.mount, full)
+        names = view.names(directory)
         for file in key.files(hierarchy.version):
-            text = view.real(f"{directory}/{file.name}")
-            if text is not None:
+            if file.name in names and (text := view.real(f"{directory}/{file.name}")) is not None:
                 found[key.name] = file.parse(text)
                 break
     return {**found, **_limits(layout, full, view)}
@@ -51,7 +52,8 @@ def _limits(layout: Layout, full: str, view: Tree) -> dict[str, Option]:
     directory = cgroup.join_path(hierarchy.mount, full)
     found: dict[str, Option] = {}
     for name, files in cgroup_devices.FILES[hierarchy.version].items():
-        texts = {file: view.real(f"{directory}/{file}") for file in files}
+        names = view.names(directory)
+        texts = {file: view.real(f"{directory}/{file}") for file in files if file in names}
         contents = {file: text for file, text in texts.items() if text is not None}
         if contents:
             found[name] = cgroup_devices.present(name, hierarchy.version, contents)
@@ -66,12 +68,13 @@ def _names(controller: str, version: int) -> tuple[str, ...]:
     return tuple(sorted({*files, *more}))
 
 
-def policy_files(layout: Layout, root: str, names: Iterable[str]) -> dict[str, str]:
+def policy_files(layout: Layout, root: str, names: Iterable[str], tree: Tree | None = None) -> dict[str, str]:
     """Return {sample key: file} for every value of the groups and of all their ancestors.
 
     The key is the path below our root + "/" + file name; our root itself is "/file", ancestors are "../file" and so on
     (docs/architecture.md, Samples).
     """
+    view = tree or Tree()
     fulls: set[str] = {""}
     for name in names:
         parts = cgroup.below(root, name).split("/")
@@ -82,18 +85,11 @@ def policy_files(layout: Layout, root: str, names: Iterable[str]) -> dict[str, s
         prefix = "" if shown == "." else shown
         for hierarchy in layout.used():
             directory = cgroup.join_path(hierarchy.mount, full)
-            present = _listing(directory)
+            present = view.names(directory)
             found.update(
                 (f"{prefix}/{name}", f"{directory}/{name}") for name in value_files(hierarchy) if name in present
             )
     return dict(sorted(found.items()))
-
-
-def _listing(directory: str) -> frozenset[str]:
-    try:
-        return frozenset(os.listdir(directory))
-    except OSError:
-        return frozenset()
 
 
 @functools.cache

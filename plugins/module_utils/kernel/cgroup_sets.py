@@ -9,6 +9,7 @@ bottom up.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -102,6 +103,7 @@ def _final(
     return final
 
 
+@functools.lru_cache(maxsize=1024)
 def _numbers(text: str) -> tuple[int, ...]:
     return quantity.parse_cpu_list(text)
 

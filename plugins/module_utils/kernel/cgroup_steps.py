@@ -78,6 +78,7 @@ class Plan:
     before: Mapping[str, Mapping[str, Option]]
     after: Mapping[str, Mapping[str, Option]]
     translated: tuple[Translated, ...] = ()
+    read: Tree = field(default_factory=Tree)
 
 
 @dataclass(frozen=True)

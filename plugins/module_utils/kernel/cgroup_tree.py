@@ -21,6 +21,7 @@ class Tree:
     def __init__(self) -> None:
         """Start from what is there; nothing is planned yet."""
         self._read: dict[str, str | None] = {}
+        self._listed: dict[str, frozenset[str]] = {}
         self._planned: dict[str, str | None] = {}
         self._made: set[str] = set()
         self._removed: set[str] = set()
@@ -55,7 +56,7 @@ class Tree:
         """Return the content of a file as the kernel has it, without its line end; None when there is no such file."""
         if path not in self._read:
             try:
-                text = files.read_text_or_none(path)
+                text = files.read_kernel(path)
             except files.FilesError as exc:
                 # A group that vanishes between listing and reading answers ENODEV.
                 if not os.path.isdir(os.path.dirname(path)):
@@ -64,6 +65,15 @@ class Tree:
                     raise cgroup.CgroupError(str(exc)) from exc
             self._read[path] = None if text is None else text.strip()
         return self._read[path]
+
+    def names(self, directory: str) -> frozenset[str]:
+        """Return the names of the files of a group as the kernel has it; none when there is no such group."""
+        if directory not in self._listed:
+            try:
+                self._listed[directory] = frozenset(os.listdir(directory))
+            except OSError:
+                self._listed[directory] = frozenset()
+        return self._listed[directory]
 
     def text(self, directory: str, file: KernelFile, mount: str) -> str | None:
         """Return the content of a group's file as it will be, None when this kernel lacks the file.
@@ -97,7 +107,7 @@ class Tree:
         """
         example = self._example(mount, _controller(file.name))
         if example is not None:
-            return os.path.exists(f"{example}/{file.name}")
+            return file.name in self.names(example)
         return not file.sign or os.path.exists(f"{mount}/{file.sign}")
 
     def guessed(self, mount: str, file: KernelFile) -> bool:

@@ -8,6 +8,7 @@ Formats: cgroup-v1/*.rst and cgroup-v2.rst of the kernel's documentation.
 
 from __future__ import annotations
 
+import functools
 import re
 import resource
 from collections.abc import Callable
@@ -106,6 +107,7 @@ def cfq_to_weight(cfq: int) -> int:
     return cfq // _CFQ_FACTOR
 
 
+@functools.lru_cache(maxsize=1024)
 def cpu_list(text: str, where: str) -> str:
     """Return a CPU list as the kernel writes it. Raises CgroupError naming ``where``."""
     try:
@@ -117,6 +119,8 @@ def cpu_list(text: str, where: str) -> str:
 def number(text: str) -> int:
     """Parse a number or ``max``. Raises CgroupError for anything else: this kernel writes the file differently."""
     word = text.strip()
+    if word.isascii() and word.isdigit():
+        return int(word)
     if word == "max":
         return NO_LIMIT
     if not re.fullmatch(r"-?[0-9]+", word):

@@ -15,11 +15,24 @@ from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
 
-CONTROLLERS = "cpuset cpu memory pids"
+CONTROLLERS = "cpuset cpu io memory pids"
 FILES = {
     "cpu": {"cpu.weight": "100", "cpu.idle": "0", "cpu.max": "max 100000", "cpu.max.burst": "0"},
-    "cpuset": {"cpuset.cpus": "", "cpuset.mems": ""},
-    "memory": {"memory.min": "0", "memory.low": "0", "memory.high": "max", "memory.max": "max"},
+    "cpuset": {
+        "cpuset.cpus": "",
+        "cpuset.mems": "",
+        "cpuset.cpus.effective": "0-3",
+        "cpuset.cpus.partition": "member",
+    },
+    "io": {"io.weight": "default 100", "io.max": "", "io.latency": ""},
+    "memory": {
+        "memory.min": "0",
+        "memory.low": "0",
+        "memory.high": "max",
+        "memory.max": "max",
+        "memory.swap.max": "max",
+        "memory.oom.group": "0",
+    },
     "pids": {"pids.max": "max"},
 }
 
@@ -40,6 +53,8 @@ class FakeCgroup2:
         self._set(self.mount, "cpuset.cpus.effective", "0-3")
         self._set(self.mount, "cpuset.mems.effective", "0")
         self.writes: list[str] = []
+        self.disks = ["8:0", "8:16"]
+        self.ended: list[str] = []
         self.refuse: dict[str, int] = {}
         self.refuse_after: dict[str, int] = {}
         self._real = {"mkdir": os.mkdir, "rmdir": os.rmdir, "write": files.write_kernel}
@@ -164,14 +179,57 @@ class FakeCgroup2:
             raise _error(errno.EINVAL, str(place))
         return text
 
+    def _cpuset_cpus_partition(self, place: Path, text: str) -> str:
+        if text not in ("member", "root", "isolated"):
+            raise _error(errno.EINVAL, str(place))
+        if text == "member":
+            return text
+        if not (place / "cpuset.cpus").read_text().strip():
+            return f"{text} invalid (cpuset.cpus and cpuset.cpus.exclusive are empty)"
+        above = place.parent / "cpuset.cpus.partition"
+        if above.exists() and above.read_text().split()[0] == "member":
+            return f"{text} invalid (Parent is not a partition root)"
+        return text
+
+    def _lines(self, place: Path, name: str, text: str, absent: str) -> str:
+        """Change a line as blkcg's files do: fields that are not written stay, a line without limits goes."""
+        lines = {line.split()[0]: line for line in (place / name).read_text().splitlines()}
+        device, *words = text.split()
+        if device not in self.disks:
+            raise _error(errno.ENODEV, str(place))
+        fields = dict(word.split("=") for word in [*lines.get(device, "").split()[1:], *words])
+        if "0" in fields.values() and absent == "max":
+            raise _error(errno.ERANGE, str(place))
+        lines[device] = " ".join([device, *(f"{key}={value}" for key, value in fields.items())])
+        if set(fields.values()) == {absent}:
+            del lines[device]
+        return "\n".join(lines.values())
+
+    def _io_max(self, place: Path, text: str) -> str:
+        device, *words = text.split()
+        present = (place / "io.max").read_text()
+        every = [] if f"{device} " in present else [f"{name}=max" for name in ("rbps", "wbps", "riops", "wiops")]
+        return self._lines(place, "io.max", " ".join([device, *every, *words]), "max")
+
+    def _io_latency(self, place: Path, text: str) -> str:
+        return self._lines(place, "io.latency", text, "0")
+
+    def _io_weight(self, place: Path, text: str) -> str:
+        head, word = text.split()
+        if not 1 <= int(word) <= 10000 or head != "default":
+            raise _error(errno.EINVAL, str(place))
+        return "\n".join([text, *(place / "io.weight").read_text().splitlines()[1:]])
+
     def _memory_max(self, place: Path, text: str) -> str:
         return text if text == "max" else str(int(text) // 4096 * 4096)
 
-    _memory_high = _memory_low = _memory_min = _memory_max
+    _memory_high = _memory_low = _memory_min = _memory_swap_max = _memory_max
 
     def _cgroup_procs(self, place: Path, text: str) -> str:
         if place != self.mount and (place / "cgroup.subtree_control").read_text().split():
             raise _error(errno.EBUSY, str(place))
+        if text in self.ended:
+            raise _error(errno.ESRCH, str(place))
         for other in self.mount.rglob("cgroup.procs"):
             self._set(other.parent, other.name, "\n".join(pid for pid in other.read_text().split() if pid != text))
         left = (place / "cgroup.procs").read_text().split()

@@ -71,7 +71,7 @@ def test_controllers_are_enabled_from_the_top_and_values_arrive(host: Host) -> N
     groups = (Group("", values={"cpuset_cpus": "0-1"}), Group("service", values=NEUTRAL), Group("batch", values=SLO))
     host.apply(*groups)
     for place in ("", "colocation-testbed/", f"{ROOT}/"):
-        assert set(host.tree.get(f"{place}cgroup.subtree_control").split()) == {"cpu", "cpuset", "memory", "pids"}
+        assert set(host.tree.get(f"{place}cgroup.subtree_control").split()) == {"cpu", "cpuset", "io", "memory", "pids"}
     assert host.get("service/cpu.weight") == "39"
     assert host.get("batch/cpu.idle") == "1"
     assert host.get("batch/cpu.max") == "95000 100000"
