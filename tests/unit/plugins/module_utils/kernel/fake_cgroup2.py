@@ -13,8 +13,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.colocation.testbed.plugins.module_utils import files
+from ansible_collections.colocation.testbed.plugins.module_utils import files, undo
+from ansible_collections.colocation.testbed.plugins.module_utils.journal import Journal
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, cgroup_apply, cgroup_plan
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_steps import Group
 
+ROOT = "colocation-testbed/tested"
 CONTROLLERS = "cpuset cpu io memory pids"
 FILES = {
     "cpu": {"cpu.weight": "100", "cpu.idle": "0", "cpu.max": "max 100000", "cpu.max.burst": "0"},
@@ -193,7 +197,7 @@ class FakeCgroup2:
 
     def _lines(self, place: Path, name: str, text: str, absent: str) -> str:
         """Change a line as blkcg's files do: fields that are not written stay, a line without limits goes."""
-        lines = {line.split()[0]: line for line in (place / name).read_text().splitlines()}
+        lines = {line.split()[0]: line for line in (place / name).read_text().splitlines() if line}
         device, *words = text.split()
         if device not in self.disks:
             raise _error(errno.ENODEV, str(place))
@@ -240,3 +244,40 @@ class FakeCgroup2:
         for item in (self.mount / name).iterdir():
             item.unlink()
         self._real["rmdir"](self.mount / name)
+
+
+class Host:
+    """The library on a tree, with a journal and a /proc of its own; disks are those of the tree."""
+
+    def __init__(self, directory: Path, monkeypatch: Any) -> None:
+        self.tree = FakeCgroup2(directory)
+        self.tree.install(monkeypatch)
+        self.layout = cgroup.parse_layout(self.tree.mountinfo(), str(directory))
+        self.book = Journal(str(directory / "state/journal.json"))
+        self.proc = directory / "proc"
+        self.proc.mkdir()
+
+    def ours(self) -> frozenset[str]:
+        return frozenset(entry.target for entry in self.book.entries() if entry.kind == "cgroup")
+
+    def plan(self, *groups: Group) -> Any:
+        return cgroup_plan.plan(self.layout, ROOT, groups, self.ours(), str(self.proc), self._disk)
+
+    def _disk(self, device: str) -> str:
+        return device.replace("/dev/sda", "8:0")
+
+    def apply(self, *groups: Group) -> int:
+        found = self.plan(*groups)
+        cgroup_apply.apply(found.steps, self.book, "test", self.ours())
+        return len(found.steps)
+
+    def foreign(self, *groups: Group) -> None:
+        """Make groups that the journal knows nothing of."""
+        self.apply(*groups)
+        self.book.forget_many((entry.kind, entry.target) for entry in self.book.entries())
+
+    def undo(self) -> list[str]:
+        return [item.outcome.result for item in self.book.undo(undo.Undo(term_deadline_s=0.1).handlers())]
+
+    def get(self, name: str) -> str:
+        return self.tree.get(f"{ROOT}/{name}")

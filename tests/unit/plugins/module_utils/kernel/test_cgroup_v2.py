@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.colocation.testbed.plugins.module_utils import undo
-from ansible_collections.colocation.testbed.plugins.module_utils.journal import Journal
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     cgroup,
     cgroup_apply,
@@ -24,50 +22,23 @@ _SPEC = importlib.util.spec_from_file_location("fake_cgroup2", Path(__file__).wi
 fake_cgroup2: Any = importlib.util.module_from_spec(_SPEC)  # type: ignore[arg-type]
 _SPEC.loader.exec_module(fake_cgroup2)  # type: ignore[union-attr]
 
-ROOT = "colocation-testbed/tested"
+ROOT = fake_cgroup2.ROOT
 SLO = {"cpu_idle": 1, "cpu_shares": 2, "cpu_quota_us": 95_000, "memory_max_bytes": 2**30 + 5}
 NEUTRAL = {"cpu_idle": 0, "cpu_shares": 1024, "cpu_quota_us": -1, "cpu_period_us": 100_000, "memory_max_bytes": -1}
 
 
-class Host:
-    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.tree = fake_cgroup2.FakeCgroup2(directory)
-        self.tree.install(monkeypatch)
-        self.layout = cgroup.parse_layout(self.tree.mountinfo(), str(directory))
-        self.book = Journal(str(directory / "state/journal.json"))
-        self.proc = directory / "proc"
-        self.proc.mkdir()
-
-    def ours(self) -> frozenset[str]:
-        return frozenset(entry.target for entry in self.book.entries() if entry.kind == "cgroup")
-
-    def plan(self, *groups: Group) -> Any:
-        return cgroup_plan.plan(self.layout, ROOT, groups, self.ours(), str(self.proc))
-
-    def apply(self, *groups: Group) -> int:
-        found = self.plan(*groups)
-        cgroup_apply.apply(found.steps, self.book, "test", self.ours())
-        return len(found.steps)
-
-    def undo(self) -> list[str]:
-        return [item.outcome.result for item in self.book.undo(undo.Undo(term_deadline_s=0.1).handlers())]
-
-    def get(self, name: str) -> str:
-        return self.tree.get(f"{ROOT}/{name}")
-
-
 @pytest.fixture
-def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
-    return Host(tmp_path, monkeypatch)
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    return fake_cgroup2.Host(tmp_path, monkeypatch)
 
 
-def test_detects_v2(host: Host) -> None:
+def test_detects_v2(host: Any) -> None:
     assert host.layout.version == "v2"
     assert host.layout.path("cpuacct", "a") == str(host.tree.mount / "a")
     assert host.layout.directories("a") == (str(host.tree.mount / "a"),)
 
 
-def test_controllers_are_enabled_from_the_top_and_values_arrive(host: Host) -> None:
+def test_controllers_are_enabled_from_the_top_and_values_arrive(host: Any) -> None:
     groups = (Group("", values={"cpuset_cpus": "0-1"}), Group("service", values=NEUTRAL), Group("batch", values=SLO))
     host.apply(*groups)
     for place in ("", "colocation-testbed/", f"{ROOT}/"):
@@ -80,7 +51,7 @@ def test_controllers_are_enabled_from_the_top_and_values_arrive(host: Host) -> N
     assert host.plan(*groups).steps == ()
 
 
-def test_changing_modes_there_and_back_leaves_nothing(host: Host) -> None:
+def test_changing_modes_there_and_back_leaves_nothing(host: Any) -> None:
     host.apply(Group("batch", values=NEUTRAL))
     first = cgroup_report.values(host.layout, f"{ROOT}/batch")
     host.apply(Group("batch", values=SLO))
@@ -89,7 +60,7 @@ def test_changing_modes_there_and_back_leaves_nothing(host: Host) -> None:
     assert host.get("batch/cpu.weight") == "39"
 
 
-def test_quota_and_period_are_one_write(host: Host) -> None:
+def test_quota_and_period_are_one_write(host: Any) -> None:
     host.apply(Group("batch"))
     host.tree.writes.clear()
     host.apply(Group("batch", values={"cpu_quota_us": 20_000, "cpu_period_us": 50_000, "cpu_burst_us": 10_000}))
@@ -101,19 +72,19 @@ def test_quota_and_period_are_one_write(host: Host) -> None:
     assert host.get("batch/cpu.max") == "5000 50000"
 
 
-def test_the_empty_cpuset_is_the_parents(host: Host) -> None:
+def test_the_empty_cpuset_is_the_parents(host: Any) -> None:
     host.apply(Group("", values={"cpuset_cpus": "1"}), Group("a", values={"cpuset_cpus": ""}))
     assert host.get("a/cpuset.cpus") == ""
     with pytest.raises(cgroup.CgroupError, match="is not within its parent's 1;"):
         host.plan(Group("a", values={"cpuset_cpus": "0"}))
 
 
-def test_protection_of_memory_exists_on_v2(host: Host) -> None:
+def test_protection_of_memory_exists_on_v2(host: Any) -> None:
     host.apply(Group("a", values={"memory_min_bytes": 8192, "memory_low_bytes": 8192, "memory_high_bytes": -1}))
     assert host.get("a/memory.min") == "8192"
 
 
-def test_undo_disables_only_what_was_enabled(host: Host) -> None:
+def test_undo_disables_only_what_was_enabled(host: Any) -> None:
     host.tree.write(str(host.tree.mount / "cgroup.subtree_control"), "+memory")
     host.apply(Group("batch", values=SLO))
     assert set(host.undo()) == {"undone"}
@@ -121,7 +92,7 @@ def test_undo_disables_only_what_was_enabled(host: Host) -> None:
     assert host.tree.groups() == ["."]
 
 
-def test_values_of_foreign_groups_are_put_back(host: Host) -> None:
+def test_values_of_foreign_groups_are_put_back(host: Any) -> None:
     host.tree.write(str(host.tree.mount / "cgroup.subtree_control"), "+cpu +memory")
     for name in ("colocation-testbed", ROOT):
         host.tree.mkdir(str(host.tree.mount / name))
@@ -134,7 +105,7 @@ def test_values_of_foreign_groups_are_put_back(host: Host) -> None:
     assert not (host.tree.mount / ROOT / "batch").exists()
 
 
-def test_a_refusal_takes_everything_back(host: Host) -> None:
+def test_a_refusal_takes_everything_back(host: Any) -> None:
     host.tree.refuse[f"{ROOT}/batch/memory.max"] = errno.EBUSY
     with pytest.raises(
         cgroup.CgroupError, match=r"memory.max: writing .* failed: .*; what came before it was taken back"
@@ -145,7 +116,7 @@ def test_a_refusal_takes_everything_back(host: Host) -> None:
     assert [entry.by for entry in host.book.entries()] == ["journal"]
 
 
-def test_what_cannot_be_taken_back_stays_in_the_journal(host: Host) -> None:
+def test_what_cannot_be_taken_back_stays_in_the_journal(host: Any) -> None:
     host.apply(Group("batch"))
     host.tree.refuse |= {f"{ROOT}/batch/cpu.weight": errno.EIO, f"{ROOT}/batch/memory.max": errno.EBUSY}
     host.tree.refuse_after[f"{ROOT}/batch/cpu.weight"] = 1
@@ -158,14 +129,14 @@ def test_what_cannot_be_taken_back_stays_in_the_journal(host: Host) -> None:
     assert host.get("batch/cpu.weight") == "100"
 
 
-def test_a_process_in_an_inner_group_is_explained(host: Host) -> None:
+def test_a_process_in_an_inner_group_is_explained(host: Any) -> None:
     host.apply(Group(""))
     host.tree.write(str(host.tree.mount / ROOT / "cgroup.procs"), "77")
     with pytest.raises(cgroup.CgroupError, match="a group with child groups holds no processes"):
         host.apply(Group("batch"))
 
 
-def test_a_group_that_vanishes_is_explained(host: Host) -> None:
+def test_a_group_that_vanishes_is_explained(host: Any) -> None:
     host.apply(Group("batch"))
     found = host.plan(Group("batch", values=SLO))
     host.tree.vanish(f"{ROOT}/batch")
@@ -173,7 +144,7 @@ def test_a_group_that_vanishes_is_explained(host: Host) -> None:
         cgroup_apply.apply(found.steps, host.book, "test", host.ours())
 
 
-def test_a_controller_that_is_not_there_is_explained(host: Host, tmp_path: Path) -> None:
+def test_a_controller_that_is_not_there_is_explained(host: Any, tmp_path: Path) -> None:
     (host.tree.mount / "cgroup.controllers").write_text("cpu\n")
     host.layout = cgroup.parse_layout(host.tree.mountinfo(), str(tmp_path))
     found = host.plan(Group("a", values={"memory_max_bytes": 4096, "pids_max": -1, "cpu_shares": 5}))
@@ -182,14 +153,14 @@ def test_a_controller_that_is_not_there_is_explained(host: Host, tmp_path: Path)
     ]
 
 
-def test_a_kernel_without_a_file_skips_only_what_differs_from_its_behaviour(host: Host) -> None:
+def test_a_kernel_without_a_file_skips_only_what_differs_from_its_behaviour(host: Any) -> None:
     host.apply(Group("old"))
     (host.tree.mount / ROOT / "old/cpu.idle").unlink()
     assert host.plan(Group("old", values={"cpu_idle": 0})).skipped == ()
     assert "Linux 5.15" in host.plan(Group("old", values={"cpu_idle": 1})).skipped[0].why
 
 
-def test_processes_are_moved(host: Host) -> None:
+def test_processes_are_moved(host: Any) -> None:
     (host.proc / "77").mkdir()
     (host.proc / "77/stat").write_text("77 (x) S 1 77 77 " + "0 " * 46)
     (host.proc / "77/cgroup").write_text("0::/\n")
@@ -202,12 +173,12 @@ def test_processes_are_moved(host: Host) -> None:
 
 
 @pytest.mark.parametrize("name", ["..", "../x", "/abs", "a//b", "a\nb", "a/", "ä", "a/../b", " ", "x" * 300, "."])
-def test_dangerous_names_are_refused(host: Host, name: str) -> None:
+def test_dangerous_names_are_refused(host: Any, name: str) -> None:
     with pytest.raises(cgroup.CgroupError, match="not allowed"):
         host.plan(Group(name))
 
 
-def test_symbolic_links_are_refused(host: Host) -> None:
+def test_symbolic_links_are_refused(host: Any) -> None:
     (host.tree.mount / "colocation-testbed").symlink_to("/tmp")
     with pytest.raises(cgroup.CgroupError, match="is a symbolic link"):
         host.plan(Group("a"))
@@ -230,14 +201,14 @@ def test_symbolic_links_are_refused(host: Host) -> None:
         ({"nonsense": 1}, "nonsense: is not known; write one of cpu_burst_us"),
     ],
 )
-def test_bad_values_are_explained_before_anything_changes(host: Host, values: dict[str, Any], words: str) -> None:
+def test_bad_values_are_explained_before_anything_changes(host: Any, values: dict[str, Any], words: str) -> None:
     with pytest.raises(cgroup.CgroupError, match=words):
         host.apply(Group("a", values=values))
     assert host.tree.groups() == ["."]
     assert not host.book.exists()
 
 
-def test_a_group_given_twice_and_an_empty_root_are_refused(host: Host) -> None:
+def test_a_group_given_twice_and_an_empty_root_are_refused(host: Any) -> None:
     with pytest.raises(cgroup.CgroupError, match="is given twice"):
         host.plan(Group("a"), Group("a"))
     with pytest.raises(cgroup.CgroupError, match="give a path below the hierarchy"):
