@@ -6,16 +6,10 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.colocation.testbed.plugins.module_utils import undo
-from ansible_collections.colocation.testbed.plugins.module_utils.journal import Journal
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     cgroup,
     cgroup_apply,
@@ -23,66 +17,9 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     cgroup_report,
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_steps import Group
+from tests.support.cgroup_host import Host
 
 pytestmark = pytest.mark.kernel
-
-
-def _layout() -> cgroup.Layout | None:
-    try:
-        found = cgroup.detect()
-    except cgroup.CgroupError:
-        return None
-    return found if found.version in ("v1", "hybrid") else None
-
-
-class Host:
-    """The kernel's groups below a root of this test's own, and a journal."""
-
-    def __init__(self, directory: Path) -> None:
-        layout = _layout()
-        if layout is None or os.geteuid() != 0:
-            pytest.skip("needs root and cgroup v1 hierarchies")
-        self.layout = layout
-        self.root = f"colocation-testbed-test-{os.getpid()}"
-        self.book = Journal(str(directory / "state" / "journal.json"))
-
-    def ours(self) -> frozenset[str]:
-        return frozenset(entry.target for entry in self.book.entries() if entry.kind == "cgroup")
-
-    def plan(self, *groups: Group):  # type: ignore[no-untyped-def]
-        return cgroup_plan.plan(self.layout, self.root, groups, self.ours())
-
-    def apply(self, *groups: Group) -> int:
-        found = self.plan(*groups)
-        cgroup_apply.apply(found.steps, self.book, "test", self.ours())
-        return len(found.steps)
-
-    def read(self, controller: str, name: str, file: str) -> str:
-        group = f"{self.root}/{name}" if name else self.root
-        return Path(self.layout.path(controller, group), file).read_text().strip()
-
-    def directories(self) -> list[str]:
-        tops = [cgroup.join_path(item.mount, self.root) for item in self.layout.used()]
-        return [place for top in tops for place, _, _ in os.walk(top)]
-
-    def undo(self):  # type: ignore[no-untyped-def]
-        return self.book.undo(undo.Undo(term_deadline_s=2.0).handlers())
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
-    made = Host(tmp_path)
-    yield made
-    for item in made.layout.used():
-        for place, _, _ in os.walk(cgroup.join_path(item.mount, made.root), topdown=False):
-            os.rmdir(place)
-
-
-@pytest.fixture
-def sleeper() -> Iterator[int]:
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as child:
-        yield child.pid
-        child.send_signal(signal.SIGKILL)
 
 
 SLO = {"cpu_idle": 1, "cpu_shares": 2, "cpu_quota_us": 95_000, "memory_max_bytes": 2**30}
