@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 RUN_STAMP := $(VENV)/.requirements.txt.stamp
 TEST_STAMP := $(VENV)/.requirements-test.txt.stamp
 PLAYBOOKS := preflight provision calibrate compare report reset
-BENCHMARKS := matrix
+BENCHMARKS := matrix node
 # Debian packages that only tests need; what a testbed needs is installed by its roles.
 TEST_PACKAGES := git make gcc libc6-dev iproute2 util-linux procps chromium chromium-driver shellcheck
 ARGS ?=
@@ -60,8 +60,9 @@ test: test-packages $(TEST_STAMP) ## Run every test; choose with ARGS='-m "not m
 
 bench: $(BENCHMARKS:%=bench-%) ## Run every benchmark
 bench-matrix: ## Run the matrix benchmark and write results/bench/matrix.json
+bench-node: ## Time module cgroup with 200 groups and write results/bench/node.json
 $(BENCHMARKS:%=bench-%): bench-%: $(RUN_STAMP)
-	$(BIN)/python -m tools.bench $* $(ARGS)
+	PYTHONPATH=$(CURDIR)/collections $(BIN)/python -m tools.bench $* $(ARGS)
 
 lint: $(TEST_STAMP) ## Run the gates: linters, types, documentation, packaging, sanity
 	$(BIN)/pytest -m gate tests/gates $(ARGS)

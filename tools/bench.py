@@ -1,6 +1,7 @@
 """Run a benchmark, print its figures and write them to results/bench/<name>.json.
 
-`python -m tools.bench matrix [--blocks N] [--run DIRECTORY]`, or `make bench-matrix`.
+`python -m tools.bench matrix [--blocks N] [--run DIRECTORY]`, `python -m tools.bench node [--rounds N]`, or
+`make bench-matrix`, `make bench-node`.
 """
 
 from __future__ import annotations
@@ -13,35 +14,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from tools import bench_node
+from tools.bench_figures import BenchError, Figure, table, write
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
 ADDED_LATENCY_GOAL_PCT = 1.0
 WORK_KEPT_GOAL_PCT = 98.0
 RERUN_GOAL_S = 15.0
-
-
-class BenchError(Exception):
-    """A benchmark could not be run, or its result could not be read."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One number of a benchmark; `low` and `high` bound its 95 % interval where it was repeated."""
-
-    name: str
-    value: float | None
-    low: float | None
-    high: float | None
-    unit: str
-    goal: str
-    holds: bool
-    method: str
-    machine: dict[str, Any]
 
 
 Judge = Callable[[dict[str, float]], bool]
@@ -170,34 +154,7 @@ def bench_matrix(options: argparse.Namespace) -> list[Figure]:
     return [*matrix_figures(manifest, summary), rerun_figure(machine(manifest))]
 
 
-BENCHMARKS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {"matrix": bench_matrix}
-
-
-def table(figures: list[Figure]) -> str:
-    """Return the figures as lines for a terminal."""
-
-    def number(value: float | None) -> str:
-        return "-" if value is None else f"{value:.2f}"
-
-    rows = [("name", "value", "low", "high", "unit", "goal", "holds")]
-    rows += [
-        (f.name, number(f.value), number(f.low), number(f.high), f.unit, f.goal, "yes" if f.holds else "NO")
-        for f in figures
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
-
-
-def write(name: str, figures: list[Figure], folder: Path) -> Path:
-    """Write the figures of a benchmark atomically and return the file."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.json"
-    draft = folder / f".{name}.json.tmp"
-    draft.write_text(json.dumps([asdict(f) for f in figures], indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    draft.replace(path)
-    return path
+BENCHMARKS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {"matrix": bench_matrix, "node": bench_node.bench}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -205,6 +162,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
     parser.add_argument("name", choices=sorted(BENCHMARKS))
     parser.add_argument("--blocks", type=int, default=10, help="blocks of the matrix (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds of the node benchmark (default: %(default)s)")
     parser.add_argument("--run", type=Path, help="take the figures from this run directory instead of measuring")
     options = parser.parse_args(arguments)
     try:
