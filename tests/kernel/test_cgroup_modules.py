@@ -9,13 +9,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, procfs
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.kernel
@@ -58,10 +59,14 @@ class Playbook:
 
 
 @pytest.fixture
-def playbook(tmp_path: Path) -> Playbook:
+def playbook(tmp_path: Path) -> Iterator[Playbook]:
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    return Playbook(tmp_path)
+    made = Playbook(tmp_path)
+    yield made
+    for directory in cgroup.detect().directories(made.root):
+        for place, _, _ in os.walk(directory, topdown=False):
+            os.rmdir(place)
 
 
 def test_change_once_predict_and_undo_to_an_equal_host(playbook: Playbook) -> None:
@@ -96,6 +101,10 @@ BAD_GROUPS: list[tuple[dict[str, Any], str]] = [
     ({"name": "a", "cpuset_cpus": "0-4000"}, "is not within its parent's"),
     ({"name": "a", "cpu_shares": 5, "cpu_weight": 5}, "mutually exclusive"),
     ({"name": "a", "pids": [4194304]}, "process 4194304 does not exist"),
+    ({"name": "a", "io_max": [{"device": "/dev/null", "rbps": 5}]}, "/dev/null: is no block device"),
+    ({"name": "a", "io_max": [{"rbps": 5}]}, "missing required arguments: device"),
+    ({"name": "a", "process_names": ["a-name-of-sixteen"]}, "the first 15 bytes"),
+    ({"name": "a", "cpuset_partition": "alone"}, "must be one of: member, root, isolated"),
 ]
 
 
@@ -120,3 +129,49 @@ def test_a_corrupt_journal_stops_everything(playbook: Playbook) -> None:
         assert "is not JSON" in result["msg"]
         assert "nothing was touched" in result["msg"]
     assert not os.path.isdir(cgroup.detect().path("cpu", playbook.root))
+
+
+def test_disks_programs_and_what_info_tells(playbook: Playbook, sleeper: int) -> None:
+    options = {"root": playbook.root, "state_dir": playbook.state}
+    comm = Path(f"/proc/{sleeper}/comm").read_text().strip()
+    limits = [{"device": "/dev/loop0", "rbps": 1048576, "wiops": -1}]
+    batch = {"name": "batch", "io_weight": 200, "io_max": limits, "cpu_quota_us": 50_000, "process_names": [comm]}
+    groups = [{"name": "", "memory_max_bytes": 2**30, "cpuset_cpus": "0"}, batch]
+    info = {"root": playbook.root, "recursive": True, "patterns": [f"{playbook.root}/*", "**/nothing-of-this-name"]}
+    joined, predicted, changed, again, told, lacking = playbook.run(
+        playbook.module("cgroup", groups=[groups[0], {"name": "service", "pids": [sleeper]}], **options),
+        playbook.module("cgroup", groups=groups, **options, task={"check_mode": True, "diff": True}),
+        playbook.module("cgroup", groups=groups, **options, task={"diff": True}),
+        playbook.module("cgroup", groups=groups, **options),
+        playbook.module("cgroup_info", **info),
+        playbook.module(
+            "cgroup", groups=[{"name": "batch", "memory_oom_group": True}], **options, task={"ignore_errors": True}
+        ),
+    )
+    try:
+        assert joined["changed"] is True
+        assert predicted["diff"] == changed["diff"]
+        assert changed["diff"]["after"][f"{playbook.root}/batch"]["io_max"] == [
+            {"device": "7:0", "rbps": 1048576, "wiops": -1}
+        ]
+        assert [item["text"] for item in changed["translated"] if item["key"] == "io_weight"] == ["109"]
+        assert changed["groups"]["batch"]["values"]["io_max"] == [{"device": "7:0", "rbps": 1048576}]
+        assert again["changed"] is False
+        found = told["groups"]["batch"]
+        assert set(told["groups"]) == {"", "batch", "service"}
+        assert set(told["matches"]) == {f"{playbook.root}/batch", f"{playbook.root}/service"}
+        assert told["matches"][f"{playbook.root}/batch"] == found
+        assert found["pids"] == [sleeper]
+        assert found["tasks"] == 1
+        assert found["effective"]["cpu_limit_milli"] == 500
+        assert found["effective"]["memory_max_bytes"] == 2**30
+        assert found["effective"]["cpuset_cpus"] == "0"
+        assert set(found["pressure"]) == {"cpu", "memory", "io"}
+        assert "memory_oom_group of group batch needs cgroup v2" in lacking["msg"]
+    finally:
+        for directory in cgroup.detect().directories(""):
+            cgroup.move(directory, sleeper)
+        undone = playbook.run(playbook.module("journal_undo", state_dir=playbook.state))
+    assert undone[0]["failed_entries"] == []
+    assert procfs.read_stat(sleeper) is not None
+    assert not os.path.isdir(cgroup.detect().path("io", playbook.root))
