@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -128,6 +129,16 @@ def test_a_corrupt_journal_stops_everything(playbook: Playbook) -> None:
     for result in results:
         assert "is not JSON" in result["msg"]
         assert "nothing was touched" in result["msg"]
+    assert not os.path.isdir(cgroup.detect().path("cpu", playbook.root))
+
+
+def test_the_example_of_the_page_works_twice(playbook: Playbook) -> None:
+    page = (ROOT / "docs/cgroup.md").read_text(encoding="utf-8")
+    (task,) = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0])
+    task["vars"] = {"cgroup_example_root": playbook.root, "cgroup_example_state_dir": playbook.state}
+    first, again, undone = playbook.run(task, task, playbook.module("journal_undo", state_dir=playbook.state))
+    assert (first["changed"], again["changed"], undone["failed_entries"]) == (True, False, [])
+    assert first["groups"]["batch"]["values"]["cpu_idle"] == 1
     assert not os.path.isdir(cgroup.detect().path("cpu", playbook.root))
 
 
