@@ -92,15 +92,21 @@ def _whole(exact: Fraction, text: object, unit: str) -> int:
 def parse_cpu_milli(value: Written) -> int:
     """Return milli-cores of a Kubernetes CPU quantity: 500m → 500, 2 → 2000, 0.5 → 500."""
     exact = parse(value)
-    # 22Gi of CPU is a memory figure in the wrong line; no machine has 2^30 cores.
-    if isinstance(value, str) and value.endswith("i"):
-        raise QuantityError(f"{value!r}: has a binary suffix, which is for memory; write cores such as '500m' or '2'")
+    _refuse_binary(value, "cores such as '500m' or '2'")
     return _whole(exact * 1000, value, "milli-cores (finer than 1m is not allowed)")
+
+
+def _refuse_binary(value: Written, instead: str) -> None:
+    """Raise QuantityError for 22Gi of CPU, a memory figure in the wrong line: no machine has 2^30 cores."""
+    if isinstance(value, str) and value.endswith("i"):
+        raise QuantityError(f"{value!r}: has a binary suffix, which is for memory; write {instead}")
 
 
 def parse_batch_cpu_milli(value: Written) -> int:
     """Return milli-cores of a batch-cpu quantity, whose unit is the milli-core: 70k → 70000 (70 cores), 2 → 2."""
-    return _whole(parse(value), value, "milli-cores")
+    exact = parse(value)
+    _refuse_binary(value, "milli-cores such as '70k' or '500'")
+    return _whole(exact, value, "milli-cores")
 
 
 def parse_bytes(value: Written) -> int:

@@ -230,3 +230,28 @@ def test_processes_move_within_the_v2_hierarchy(host: Host, unified: Path, sleep
     cgroup_apply.apply(steps, host.book, "test", frozenset())
     assert cgroup.read_pids(f"{unified}/a") == [sleeper]
     cgroup.move(str(unified.parent), sleeper)
+
+
+def test_a_process_that_ends_in_the_middle_is_no_obstacle_to_taking_back(host: Host) -> None:
+    host.foreign(Group("a"), Group("b"))
+    before = host.picture()
+    with subprocess.Popen(["sleep", "60"]) as child:
+        steps = host.plan(Group("a", pids=(child.pid,)), Group("b", values={"pids_max": 5})).steps
+        moves = [step for step in steps if step.kind == MOVE]
+        others = [step for step in steps if step.kind != MOVE]
+        child.kill()
+        child.wait()
+        with pytest.raises(cgroup.CgroupError, match=r"the process has ended\).*what came before it was taken back"):
+            cgroup_apply.apply([*others, *moves], host.book, "test", frozenset())
+    assert host.picture() == before
+
+
+def test_the_dead_are_not_moved(host: Host) -> None:
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    try:
+        assert not [step for step in host.plan(Group("a", found=(child.pid,))).steps if step.kind == MOVE]
+        with pytest.raises(cgroup.CgroupError, match=f"process {child.pid} does not exist"):
+            host.plan(Group("a", pids=(child.pid,)))
+    finally:
+        child.wait()

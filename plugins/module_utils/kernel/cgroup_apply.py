@@ -87,6 +87,11 @@ def _move(step: Step) -> None:
         raise CgroupError(f"{step.path}/cgroup.procs: wrote {step.text}, it is not in there; the process has ended")
 
 
+def _lives(pid: str) -> bool:
+    stat = procfs.read_stat(int(pid))
+    return stat is not None and not stat.dead
+
+
 def _change_directory(step: Step) -> None:
     try:
         if step.kind == MAKE:
@@ -109,7 +114,7 @@ def _do(step: Step) -> bool:
         try:
             _move(step)
         except CgroupError:
-            if step.optional and procfs.read_stat(int(step.text)) is None:
+            if step.optional and not _lives(step.text):
                 return False
             raise
     elif step.kind in (MAKE, REMOVE):
@@ -118,7 +123,7 @@ def _do(step: Step) -> bool:
 
 
 def _undo(step: Step) -> None:
-    """Take one step back; a group that is gone needs nothing."""
+    """Take one step back; a group that is gone needs nothing, nor does a process that has ended."""
     if step.kind == MAKE:
         if os.path.isdir(step.path):
             os.rmdir(step.path)
@@ -127,7 +132,8 @@ def _undo(step: Step) -> None:
         for name, text in step.saved:
             _write(f"{step.path}/{name}", text)
     elif step.kind == MOVE:
-        _write(f"{step.previous}/cgroup.procs", step.text)
+        if _lives(step.text):
+            _write(f"{step.previous}/cgroup.procs", step.text)
     elif step.kind == ENABLE:
         _write(step.path, step.text.replace("+", "-"))
     elif os.path.exists(step.path) and (step.kind == KEEP or not _holds(step, _read(step.path), step.previous)):

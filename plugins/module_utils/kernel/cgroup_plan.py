@@ -199,7 +199,8 @@ class Planner:
                         f"cgroup {self.full(group.name)}: process {pid} is also in the list of {self.full(other)}; "
                         "name it, its unit or its program in one group"
                     )
-                if procfs.read_stat(pid, proc_root) is not None:
+                stat = procfs.read_stat(pid, proc_root)
+                if stat is not None and not stat.dead:
                     steps += self._move(group, pid, proc_root)
                 elif pid in group.pids:
                     raise CgroupError(f"cgroup {self.full(group.name)}: process {pid} does not exist; correct pids")
