@@ -158,12 +158,13 @@ def read_kernel(path: str) -> str | None:
 def write_kernel(path: str, text: str) -> None:
     """Write a value to a kernel interface file in one write() call. Raises FilesError with the kernel's reason.
 
-    Not atomic by renaming, because the kernel acts on the write itself; never creates the file.
+    Not atomic by renaming, because the kernel acts on the write itself; never creates the file. The empty text is
+    written as a line feed, since a write of nothing never reaches the kernel.
     """
     try:
         handle = os.open(path, os.O_WRONLY | os.O_TRUNC)
         try:
-            os.write(handle, text.encode("utf-8"))
+            os.write(handle, text.encode("utf-8") or b"\n")
         finally:
             os.close(handle)
     except OSError as exc:

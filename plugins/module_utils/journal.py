@@ -132,6 +132,13 @@ def _missing_directories(path: str) -> list[str]:
     return missing[::-1]
 
 
+def _tried_again(item: Undone, handlers: Mapping[str, Handler]) -> Undone:
+    handler = handlers.get(item.entry.kind)
+    if item.outcome.result != "failed" or handler is None:
+        return item
+    return Undone(item.entry, handler(item.entry, False))
+
+
 class Journal:
     """The journal file of one host. Methods may be called from several processes at a time."""
 
@@ -196,9 +203,15 @@ class Journal:
             if len(left) != len(entries):
                 self._write(left)
 
-    def undo(self, handlers: Mapping[str, Handler], check: bool = False) -> tuple[Undone, ...]:
+    def undo(
+        self,
+        handlers: Mapping[str, Handler],
+        check: bool = False,
+        settle: Callable[[Sequence[Entry]], None] | None = None,
+    ) -> tuple[Undone, ...]:
         """Undo all entries, newest first, and return what became of each; with ``check`` only say what would.
 
+        ``settle`` gets the entries that failed, for what can only be taken back together; they are tried once more.
         Undone entries leave the journal within a moment, so a killed undo can go on; kept and failed ones stay.
         When none is left the journal goes, and the state directory with it if the journal had made it. The lock isn't
         held while handlers run: a process that is being ended may itself want to write the journal. Raises
@@ -220,6 +233,10 @@ class Journal:
                 if not check and time.monotonic() - flushed_s > _FLUSH_S:
                     self._forget_undone(done[-waiting:])
                     flushed_s, waiting = time.monotonic(), 0
+            failed = [item.entry for item in done if item.outcome.result == "failed"]
+            if failed and settle and not check:
+                settle(failed)
+                done = [_tried_again(item, handlers) for item in done]
         finally:
             if not check:
                 self._forget_undone(done)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Callable
 
@@ -16,6 +16,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.journal import 
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     cgroup,
     cgroup_lines,
+    cgroup_restore,
     cgroup_values,
     netns,
     processes,
@@ -53,6 +54,11 @@ class Undo:
             "unit": self._unit,
         }
         return {kind: _guarded(handler) for kind, handler in table.items()}
+
+    def settle(self, failed: Sequence[Entry]) -> None:
+        """Bring values of control groups back together that could not be brought back one by one."""
+        found = [(entry.target, entry.previous) for entry in failed if entry.kind == "value"]
+        cgroup_restore.together([(path, text) for path, text in found if isinstance(text, str)], self.proc_root)
 
     def _process(self, entry: Entry, check: bool) -> Outcome:
         recorded = recorded_process.from_entry(entry.target, entry.previous)

@@ -90,7 +90,7 @@ def run(module: AnsibleModule) -> None:
         packages=tuple(entry.target for entry in entries if entry.kind == "package"),
         term_deadline_s=float(module.params["term_deadline_s"]),
     )
-    done = book.undo(actions.handlers(), check=module.check_mode)
+    done = book.undo(actions.handlers(), module.check_mode, actions.settle)
     texts = {
         result: [item.outcome.text for item in done if item.outcome.result == result]
         for result in ("undone", "kept", "failed")

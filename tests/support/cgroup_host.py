@@ -56,7 +56,8 @@ class Host:
         return [place for top in tops for place, _, _ in os.walk(top)]
 
     def undo(self):  # type: ignore[no-untyped-def]
-        return self.book.undo(undo.Undo(term_deadline_s=2.0).handlers())
+        actions = undo.Undo(term_deadline_s=2.0)
+        return self.book.undo(actions.handlers(), settle=actions.settle)
 
     def foreign(self, *groups: Group) -> None:
         """Make groups that the journal knows nothing of."""

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files, journal
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     cgroup,
     cgroup_hints,
+    cgroup_keys,
     cgroup_lines,
     procfs,
 )
@@ -25,6 +26,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_s
     WRITE,
     Step,
 )
+
+_WEIGHTS = tuple(cgroup_keys.weight_file(version).name for version in (1, 2))
 
 
 def _explained(path: str, action: str, exc: OSError) -> CgroupError:
@@ -140,17 +143,23 @@ def _undo(step: Step) -> None:
         _write(step.path, step.previous)
 
 
-def changes(steps: Sequence[Step], ours: frozenset[str]) -> list[journal.Change]:
+def changes(steps: Sequence[Step], ours: frozenset[str], entries: Iterable[journal.Entry] = ()) -> list[journal.Change]:
     """Return the journal's entries for steps: groups that are made, and values in groups that are not ours.
 
-    Values in our own groups need none, since they vanish with the group.
+    Values in our own groups need none, since they vanish with the group. Nor do weights of groups that were idle before
+    (``entries``: the journal so far): the kernel pins them again, and refuses to have them written.
     """
     made = {step.path for step in steps if step.kind == MAKE} | ours
+    idle = {entry.target for entry in entries if entry.kind == "value" and entry.previous == "1"}
+    idle.update(step.path for step in steps if step.kind == WRITE and step.previous == "1")
     found: list[journal.Change] = []
     for step in steps:
+        directory, name = os.path.split(step.path)
+        if name in _WEIGHTS and f"{directory}/cpu.idle" in idle:
+            continue
         if step.kind == MAKE:
             found.append(journal.Change("cgroup", step.path))
-        elif step.kind in (WRITE, KEEP, ENABLE) and os.path.dirname(step.path) not in made:
+        elif step.kind in (WRITE, KEEP, ENABLE) and directory not in made:
             line = step.file.line if step.file else ""
             target = cgroup_lines.target(step.path, line) if line else step.path
             found.append(journal.Change("line" if line else "value", target, step.previous, step.text))
@@ -175,8 +184,9 @@ def apply(
     Returns the writes to files that no group could be asked about before, and that turned out to be missing; with
     ``lenient`` off they are an error. What cannot be rolled back stays in the journal and is named in the error.
     """
-    wanted = changes(steps, ours)
-    known = {(entry.kind, entry.target) for entry in book.entries()} if wanted else set()
+    entries = book.entries() if steps else ()
+    wanted = changes(steps, ours, entries)
+    known = {(entry.kind, entry.target) for entry in entries}
     if wanted:
         book.record_many(wanted, by)
     done: list[Step] = []
@@ -201,6 +211,12 @@ def apply(
         raise CgroupError(f"{exc}; what came before it was taken back") from exc
     _forget(book, {step.path for step in steps if step.kind == REMOVE})
     return tuple(lacking)
+
+
+def carry_out(steps: Sequence[Step]) -> None:
+    """Carry out steps that the journal knows of already, as far as the kernel lets. Raises CgroupError."""
+    for step in steps:
+        _do(step)
 
 
 def _lacks(steps: Sequence[Step]) -> CgroupError:

@@ -279,6 +279,23 @@ def plan(
     tree = planner.tree
     make = planner.make()
     settings = planner.settings()
+    steps = [*make, *_value_steps(planner, settings), *planner.moves(proc_root), *planner.removals()]
+    pinned = {(item.group, item.key) for item in planner.skipped if item.why == PINNED}
+    shown = [item for item in settings if (item.group, item.key.name) not in pinned]
+    read = tree.untouched()
+    before, after = _values(shown, read, real=True), _values(shown, tree, real=False)
+    return Plan(tuple(steps), tuple(planner.skipped), before, after, tuple(_translated(shown, tree)), read)
+
+
+def plan_values(layout: Layout, root: str, groups: Sequence[Group]) -> tuple[Step, ...]:
+    """Return the steps that bring values about in groups that exist; nothing else is planned. Raises CgroupError."""
+    planner = Planner(layout, root, groups, frozenset(), block.whole_disk)
+    return tuple(_value_steps(planner, planner.settings()))
+
+
+def _value_steps(planner: Planner, settings: Sequence[Setting]) -> list[Step]:
+    """Return the writes of all values, in the order that docs/cgroup.md gives reasons for."""
+    tree = planner.tree
     idle_off = planner.idle_off(settings)
     phases: dict[str, list[Setting]] = {}
     for item in settings:
@@ -286,20 +303,14 @@ def plan(
     joined = [item for item in phases.get("partition", []) if item.value == "member"]
     apart = [item for item in phases.get("partition", []) if item.value != "member"]
     members = [step for item in reversed(joined) for step in item.steps(tree)]
-    sets = cgroup_sets.plan(layout, tree, planner.places, phases.get("cpuset", []))
+    sets = cgroup_sets.plan(planner.layout, tree, planner.places, phases.get("cpuset", []))
     partitions = [step for item in apart for step in item.steps(tree)]
     bands = cgroup_sets.plan_bandwidth(tree, phases.get("bandwidth", []))
     levels = cgroup_levels.plan(tree, phases.get("level", []))
     plain = [step for item in phases.get("plain", []) for step in item.steps(tree)]
     weights = planner.weights(settings)
-    steps = [*make, *idle_off, *members, *sets.up, *bands.up, *levels.up, *weights, *plain]
-    steps += [*levels.down, *bands.down, *sets.down, *partitions]
-    steps += [*planner.idle_on(settings), *planner.moves(proc_root), *planner.removals()]
-    pinned = {(item.group, item.key) for item in planner.skipped if item.why == PINNED}
-    shown = [item for item in settings if (item.group, item.key.name) not in pinned]
-    read = tree.untouched()
-    before, after = _values(shown, read, real=True), _values(shown, tree, real=False)
-    return Plan(tuple(steps), tuple(planner.skipped), before, after, tuple(_translated(shown, tree)), read)
+    steps = [*idle_off, *members, *sets.up, *bands.up, *levels.up, *weights, *plain]
+    return [*steps, *levels.down, *bands.down, *sets.down, *partitions, *planner.idle_on(settings)]
 
 
 def _values(settings: Sequence[Setting], tree: Tree, real: bool) -> dict[str, dict[str, Option]]:

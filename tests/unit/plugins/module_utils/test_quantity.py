@@ -60,7 +60,7 @@ def test_quantities_are_exact(text: str | int, value: Fraction) -> None:
         (quantity.parse_batch_cpu_milli, "22Gi", "for memory"),
         (quantity.parse, "0x10", "not a quantity"),
         (quantity.parse, "1_000", "not a quantity"),
-        (quantity.parse, "１", "not a quantity"),
+        (quantity.parse, "\uff11", "not a quantity"),
         (quantity.parse, "nan", "not a quantity"),
         (quantity.parse, "1e", "is not a suffix"),
         (quantity.parse_cpu_milli, "1Gi", "for memory"),
