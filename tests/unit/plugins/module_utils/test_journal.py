@@ -9,6 +9,7 @@ import json
 import multiprocessing
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -251,3 +252,21 @@ def test_a_journal_survives_writing_and_reading(changes: list[Change]) -> None:
 def test_no_text_breaks_the_parser(text: str) -> None:
     with contextlib.suppress(JournalError):
         journal.parse(text)
+
+
+def test_what_fails_alone_is_tried_again_once_it_was_settled(tmp_path: Path) -> None:
+    book = Journal(str(tmp_path / "journal.json"))
+    book.record_many([Change("value", "a", "1"), Change("value", "b", "1")], "test")
+    settled: list[str] = []
+
+    def handler(entry: journal.Entry, _check: bool) -> Outcome:
+        done = entry.target == "b" or settled == ["a"]
+        return Outcome("undone" if done else "failed", entry.target)
+
+    def settle(failed: Sequence[journal.Entry]) -> None:
+        settled.extend(entry.target for entry in failed)
+
+    assert [item.outcome.result for item in book.undo({"value": handler}, check=True, settle=settle)][1] == "failed"
+    assert settled == []
+    assert [item.outcome.result for item in book.undo({"value": handler}, settle=settle)] == ["undone", "undone"]
+    assert not book.exists()

@@ -241,3 +241,25 @@ def test_a_failing_program_is_an_outcome(call: Any) -> None:
         raise commands.CommandError("systemctl: is not there; install it")
 
     assert call(_entry("unit", "x.service"), run=fail) == ("failed", "systemctl: is not there; install it")
+
+
+def test_a_line_is_put_back_and_others_stay(tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "io.max"
+    path.write_text("8:0 rbps=9 wbps=max\n8:16 rbps=33\n")
+    written: list[str] = []
+
+    def write(target: str, text: str) -> None:
+        written.append(text)
+        Path(target).write_text("8:0 rbps=5 wbps=max\n8:16 rbps=33\n")
+
+    monkeypatch.setattr(files, "write_kernel", write)
+    entry = _entry("line", f"{path}#8:0 rbps", "8:0 rbps=5", "8:0 rbps=7")
+    assert call(entry, check=True)[0] == "undone"
+    assert written == []
+    assert call(entry) == ("undone", f"{path}: 8:0 rbps 9 put back to 5, although someone else had set it")
+    assert written == ["8:0 rbps=5"]
+    assert "is 5 as it was" in call(entry)[1]
+    assert call(_entry("line", f"{path}#8:32 rbps", "8:32 rbps=max"))[1].endswith("8:32 rbps is max as it was")
+    assert call(_entry("line", f"{path}#8:0 rbps", "8:0 rbps=6"))[0] == "failed"
+    assert call(_entry("line", f"{path}#8:0 rbps"))[0] == "failed"
+    assert "is gone" in call(_entry("line", f"{tmp_path}/none#8:0", "8:0 5"))[1]
