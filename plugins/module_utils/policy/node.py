@@ -25,7 +25,6 @@ HOST, TIER, POD, CONTAINER, APPLICATION = "host", "tier", "pod", "container", "a
 LEVELS = (HOST, TIER, POD, CONTAINER)
 SUPPORTED, UNSUPPORTED, DEGRADED = "supported", "unsupported", "degraded"
 _BATCH_CPU, _BATCH_MEMORY = "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"
-RESOURCES = ("cpu", "memory", _BATCH_CPU, _BATCH_MEMORY)
 
 NO_LIMIT = -1
 Option = Union[int, bool, list[dict[str, Any]]]
@@ -127,13 +126,13 @@ def requests_of(resources: Mapping[str, Any], qos: str, where: str) -> Requests:
     A BE container is asked for its batch-cpu (whose unit is the milli-core) and batch-memory, others for cpu and
     memory. A limit without a request is the request too, as Kubernetes has it. Raises RequestsError.
     """
+    cpu, memory = (_BATCH_CPU, _BATCH_MEMORY) if qos == BE else ("cpu", "memory")
     for part, values in resources.items():
         if part not in ("requests", "limits") or not isinstance(values, Mapping):
             raise RequestsError(f"{where}.{part}: is not known; allowed: mappings requests and limits")
-        unknown = [name for name in values if name not in RESOURCES]
+        unknown = [name for name in values if name not in (cpu, memory)]
         if unknown:
-            raise RequestsError(f"{where}.{part}.{unknown[0]}: is not known; allowed: {', '.join(RESOURCES)}")
-    cpu, memory = (_BATCH_CPU, _BATCH_MEMORY) if qos == BE else ("cpu", "memory")
+            raise RequestsError(f"{where}.{part}.{unknown[0]}: is not read for class {qos}; write {cpu} or {memory}")
     found: dict[str, int | None] = {}
     for name, resource in (("cpu", cpu), ("memory", memory)):
         limit, request = (_figure(resources, part, resource, where) for part in ("limits", "requests"))

@@ -98,7 +98,7 @@ def _network_requests(strategy: Mapping[str, Any], key: str, path: str) -> Itera
     given = {
         name: block[key] for name in vocabulary_qos.CLASSES if key in (block := _block(strategy, name, "networkQOS"))
     }
-    percents = [value for value in given.values() if _is_number(value)]
+    percents = [value for value in given.values() if _is_number(value) and 0 <= value <= 100]
     texts = [value for value in given.values() if isinstance(value, str)]
     shown_at = f"{path}.{'/'.join(given)}.networkQOS.{key}"
     if percents and texts:

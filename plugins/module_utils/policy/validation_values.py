@@ -20,7 +20,8 @@ _SHOWN = 60
 
 def suggest(name: str, allowed: list[str]) -> str:
     """Return the list of what is allowed, with the likeliest meaning of a misspelled name first."""
-    close = difflib.get_close_matches(name, allowed, 1, 0.6)
+    same = [item for item in allowed if item.lower() == name.lower()]
+    close = same or difflib.get_close_matches(name, allowed, 1, 0.6)
     hint = f"did you mean {close[0]}? " if close else ""
     return f"{hint}allowed: {', '.join(allowed) or 'nothing'}"
 
