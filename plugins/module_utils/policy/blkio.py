@@ -28,7 +28,6 @@ from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabula
 
 QOS = "resource-qos-config"
 DEVICE = "device"
-_LIMITS = {"readBPS": "rbps", "writeBPS": "wbps", "readIOPS": "riops", "writeIOPS": "wiops"}
 _WEIGHT = "ioWeightPercent"
 
 
@@ -45,7 +44,7 @@ def options(strategies: Mapping[str, Strategy], node: NodeFacts, workload: Workl
         return Part()
     blocks = [block for block in qos.get(BE_CLASS, "blkioQOS", "blocks") or () if _kind(block) == DEVICE]
     found: dict[str, Option] = {}
-    limits = [_limits(block) for block in blocks if _LIMITS.keys() & (block.get("ioCfg") or {}).keys()]
+    limits = [_limits(block) for block in blocks if effects.THROTTLES.keys() & (block.get("ioCfg") or {}).keys()]
     if limits:
         found["io_max"] = limits
     weights = [block["ioCfg"][_WEIGHT] for block in blocks if _WEIGHT in (block.get("ioCfg") or {})]
@@ -60,7 +59,7 @@ def _kind(block: Mapping[str, Any]) -> str:
 
 def _limits(block: Mapping[str, Any]) -> dict[str, Any]:
     given = block.get("ioCfg") or {}
-    return {"device": block["name"], **{word: given.get(key) or NO_LIMIT for key, word in _LIMITS.items()}}
+    return {"device": block["name"], **{word: given.get(key) or NO_LIMIT for key, word in effects.THROTTLES.items()}}
 
 
 def notes(strategies: Mapping[str, Strategy], node: NodeFacts) -> Iterator[Note]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ansible_collections.colocation.testbed.plugins.module_utils.policy import suppress
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import effects, suppress
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.node import (
     APPLICATION,
     BE,
@@ -112,7 +112,7 @@ def notes(strategies: Mapping[str, Strategy]) -> tuple[Note, ...]:
     if threshold.get("enable") is not True:
         return ()
     if threshold.get("cpuSuppressPolicy") != "cfsQuota":
-        why = "cpuSuppressPolicy cpuset needs readings at run time; engines agent and koordinator act on it"
+        why = f"cpuSuppressPolicy cpuset {effects.READINGS}"
         return tuple(Note((key,), UNSUPPORTED, why) for key in keys if threshold.get(key) is not None)
     why = "a fixed ceiling for an idle node: without readings, what others use is not subtracted"
     return tuple(Note((key,), DEGRADED, why) for key in keys[:2] if threshold.get(key) is not None)

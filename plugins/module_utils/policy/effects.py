@@ -22,12 +22,12 @@ from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabula
 )
 
 CGROUP, HOST, RESCTRL, SWITCH, NOTHING = "cgroup", "host", "resctrl", "switch", "nothing"
-READINGS = "needs readings at run time; engines agent and koordinator act on it"
-OFFER = "decides what a node offers to batch work, which a scheduler applies; no kernel value"
-MANAGER = "Koordinator's manager reads it; no kernel value"
-COOKIES = "core scheduling marks processes, not groups; engines agent and koordinator do it"
-NETWORK = "network bandwidth is not set by groups; engine koordinator acts on it"
-COST = "sets blk-iocost up for a disk as a whole, which no group's value is; engine koordinator acts on it"
+READINGS = "needs readings at run time; engine static does not take them"
+OFFER = "a scheduler's matter; it decides what a node offers to batch work, which is no kernel value"
+MANAGER = "Koordinator's manager reads it; it is no kernel value"
+COOKIES = "core scheduling marks processes; engine static only sets values of groups"
+NETWORK = "network bandwidth is no value of a group; engine static only sets those"
+COST = "sets blk-iocost up for a disk as a whole; engine static only sets values of groups"
 ANY = "*Class"
 _ENTRY = re.compile(r"\[[0-9]+\]")
 
@@ -59,7 +59,7 @@ def _nothing(text: str) -> Effect:
 
 
 _SWITCH = Effect(SWITCH, (), "")
-_THROTTLES = {"readBPS": "rbps", "writeBPS": "wbps", "readIOPS": "riops", "writeIOPS": "wiops"}
+THROTTLES = {"readBPS": "rbps", "writeBPS": "wbps", "readIOPS": "riops", "writeIOPS": "wiops"}
 
 _QOS: Mapping[tuple[str, ...], Effect] = {
     ("policies", "cpuPolicy"): _SWITCH,
@@ -92,7 +92,7 @@ _QOS: Mapping[tuple[str, ...], Effect] = {
     (ANY, "blkioQOS", "blocks", "type"): _SWITCH,
     **{
         (ANY, "blkioQOS", "blocks", "ioCfg", key): _cgroup(f"`{word}` of the disk; 0: no limit", "io_max")
-        for key, word in _THROTTLES.items()
+        for key, word in THROTTLES.items()
     },
     (ANY, "blkioQOS", "blocks", "ioCfg", "ioWeightPercent"): _cgroup("percent · 100", "io_weight"),
     **{
@@ -130,7 +130,7 @@ _SYSTEM: Mapping[tuple[str, ...], Effect] = {
     ("memcgReapBackGround",): _host("the value", "/sys/kernel/mm/memcg_reaper/reap_background"),
     ("schedGroupIdentityEnabled",): _host("the value", "kernel.sched_group_identity_enabled"),
     ("schedIdleSaverWmark",): _host("the value", "kernel.sched_idle_saver_wmark"),
-    ("schedFeatures",): _nothing("scheduler features are debug switches; engine koordinator sets them"),
+    ("schedFeatures",): _nothing("scheduler features are switches for debugging; engine static does not touch them"),
     ("totalNetworkBandwidth",): _nothing(NETWORK),
 }
 
@@ -143,6 +143,19 @@ _APPLICATIONS: Mapping[tuple[str, ...], Effect] = {
     ("applications", "cgroupPath", "parentDir"): _SWITCH,
     ("applications", "cgroupPath", "relativePath"): _SWITCH,
 }
+
+REQUESTS: Mapping[str, Effect] = {
+    "batch-cpu request": _cgroup(
+        "shares = milli-cores · 1024 / 1000, within 2 to 262144; weight = 1 + (shares - 2) · 9999 / 262142",
+        "cpu_shares",
+    ),
+    "batch-cpu limit": _cgroup("milli-cores · 100 µs, at least 1000; none or 0: no limit", "cpu_quota_us"),
+    "batch-memory limit": _cgroup("bytes; none: no limit", "memory_max_bytes"),
+    "cpu request, of host processes": _cgroup("as batch-cpu; class BE always has 2 shares", "cpu_shares"),
+    "cpu limit, of host processes": _cgroup("as batch-cpu; none: left as it is", "cpu_quota_us"),
+    "memory limit, of host processes": _cgroup("bytes; none: left as it is", "memory_max_bytes"),
+}
+"""What a workload asks for, and what it comes to."""
 
 _REST: Mapping[str, Effect] = {
     "colocation-config": _nothing(OFFER),
