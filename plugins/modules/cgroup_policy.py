@@ -84,6 +84,7 @@ options:
         description:
           - What the containers in each of the groups ask for, each C(requests) and C(limits) in Kubernetes' words
             (C(cpu), C(memory), C(kubernetes.io/batch-cpu), C(kubernetes.io/batch-memory)).
+          - Weight and limits of a group of which nothing is said are left as they are.
           - Class V(BE) is read for its batch resources. The unit of batch-cpu is the milli-core, V(70k) is 70 CPUs.
         type: list
         elements: dict

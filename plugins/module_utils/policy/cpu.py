@@ -25,6 +25,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.policy.node imp
     Note,
     Option,
     Part,
+    Requests,
     Workload,
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.overlay import Strategy
@@ -64,20 +65,28 @@ def options(strategies: Mapping[str, Strategy], node: NodeFacts, workload: Workl
     found = _requests(workload)
     if workload.qos == BE and workload.level != APPLICATION:
         ceiling = ceiling_us(strategies[THRESHOLD], node.cpus)
-        if ceiling is not None:
+        if ceiling is not None and workload.level in (HOST, TIER):
+            found["cpu_quota_us"] = ceiling
+        elif ceiling is not None and "cpu_quota_us" in found:
             # The root's quota limits them all; Koordinator then lifts those of pods and containers.
-            found["cpu_quota_us"] = ceiling if workload.level in (HOST, TIER) else NO_LIMIT
+            found["cpu_quota_us"] = NO_LIMIT
     identity = _identity(strategies[QOS], workload)
     return Part({**found, **identity.options}, identity.notes)
 
 
 def _requests(workload: Workload) -> dict[str, Option]:
+    """Return weight and limit; of a group of which nothing is said they are left as they are."""
     asked = workload.requests
     if workload.level == HOST:
-        weight = SHARES_LOW if workload.qos == BE else shares(asked.cpu_request_milli or 0)
-        quota = {} if asked.cpu_limit_milli is None else {"cpu_quota_us": limit_quota_us(asked.cpu_limit_milli)}
-        return {"cpu_shares": weight, **quota}
-    if workload.qos == BE and workload.level in (POD, CONTAINER):
+        found: dict[str, Option] = (
+            {} if asked.cpu_limit_milli is None else {"cpu_quota_us": limit_quota_us(asked.cpu_limit_milli)}
+        )
+        if workload.qos == BE:
+            found["cpu_shares"] = SHARES_LOW
+        elif asked.cpu_request_milli is not None:
+            found["cpu_shares"] = shares(asked.cpu_request_milli)
+        return found
+    if workload.qos == BE and workload.level in (POD, CONTAINER) and asked != Requests():
         return {
             "cpu_shares": shares(asked.cpu_request_milli or 0),
             "cpu_quota_us": limit_quota_us(asked.cpu_limit_milli),

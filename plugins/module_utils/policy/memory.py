@@ -21,6 +21,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.policy.node imp
     NodeFacts,
     Option,
     Part,
+    Requests,
     Workload,
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.overlay import Strategy
@@ -54,7 +55,7 @@ def options(strategies: Mapping[str, Strategy], node: NodeFacts, workload: Workl
     """Return the memory options of one group."""
     found: dict[str, Option] = {}
     limit = workload.requests.memory_limit_bytes
-    batch = workload.qos == BE and workload.level in (HOST, POD, CONTAINER)
+    batch = workload.qos == BE and workload.level in (POD, CONTAINER) and workload.requests != Requests()
     if batch or (workload.level == HOST and limit is not None):
         found["memory_max_bytes"] = limit or NO_LIMIT
     qos = strategies[QOS]

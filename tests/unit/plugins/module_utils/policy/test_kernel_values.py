@@ -106,7 +106,7 @@ def test_the_ffmpeg_pod_gets_what_koordinator_writes_on_both_versions() -> None:
         (500, 500, 512, 20, 50_000),
         (70_000, 70_000, 71_680, 2735, 7_000_000),
         (0, 5, 2, 1, 1000),
-        (None, None, 2, 1, -1),
+        (0, None, 2, 1, -1),
         (0, 0, 2, 1, -1),
     ],
 )
@@ -116,6 +116,13 @@ def test_batch_requests(
     options = _options({}, Workload("pod", BE, POD, Requests(request_milli, limit_milli)))
     assert options == {"cpu_shares": shares, "cpu_quota_us": quota, "memory_max_bytes": -1}
     assert cgroup_values.shares_to_weight(shares) == weight
+
+
+@pytest.mark.parametrize("level", [POD, CONTAINER])
+def test_what_nothing_is_said_of_is_left_as_it_is(level: str) -> None:
+    ceiling = {"resource-threshold-config": {"clusterStrategy": {"enable": True, "cpuSuppressPolicy": "cfsQuota"}}}
+    assert _options(ceiling, Workload("x", BE, level)) == {}
+    assert _options(ceiling, Workload("x", LS, HOST)) == {}
 
 
 @given(st.integers(2, 262144), st.integers(2, 262144))
