@@ -60,7 +60,7 @@ def _cat(name: str, block: Mapping[str, Any], cache: Cache | None) -> Iterator[N
 def _mba(name: str, percent: int, cache: Cache | None) -> Iterator[Note]:
     names = (name, "resctrlQOS", "mbaPercent")
     if cache is None or cache.mba_default is None:
-        why = "resctrl with bandwidth allocation is not mounted on this node; role resctrl says whether it can be"
+        why = "resctrl that takes bandwidth in percent is not mounted on this node; role resctrl says whether it can be"
         yield Note(names, UNSUPPORTED, why)
         return
     try:
