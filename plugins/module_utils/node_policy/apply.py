@@ -14,7 +14,6 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     cgroup_apply,
     cgroup_foreign,
     cgroup_options,
-    cgroup_report,
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup import Layout
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_steps import KEEP, Group, Plan
@@ -124,17 +123,15 @@ def _restore(book: journal.Journal, entries: Sequence[journal.Entry], is_check: 
 def shown(layout: Layout, task: Task, done: Done, is_check: bool) -> dict[str, Any]:
     """Return each group with its class, its level, the options that are wanted, and the values that it has."""
     about = {item.group: {"qos": item.qos, "level": item.level} for item in task.workloads}
+    values = done.plan.after if is_check else done.plan.before
+    if done.plan.steps and not is_check:
+        # A new plan has what the kernel says now as its "before".
+        values = cgroup_foreign.plan(layout, task.groups).before
     return {
         group.name: {
             **about.get(group.name, {"qos": None, "level": "application"}),
             "options": dict(group.values),
-            "values": dict(done.plan.after.get(group.name, {}))
-            if is_check
-            else {
-                name: value
-                for name, value in cgroup_report.values(layout, group.name).items()
-                if name in done.plan.after.get(group.name, {})
-            },
+            "values": dict(values.get(group.name, {})),
         }
         for group in task.groups
     }
