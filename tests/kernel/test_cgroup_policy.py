@@ -17,7 +17,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils import undo
 from ansible_collections.colocation.testbed.plugins.module_utils.journal import Journal
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, cgroup_foreign
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_steps import Group
-from ansible_collections.colocation.testbed.plugins.module_utils.node_policy import apply, facts, groups
+from ansible_collections.colocation.testbed.plugins.module_utils.node_policy import apply, facts, groups, restore
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.node import (
     BE,
     LS,
@@ -185,3 +185,23 @@ def test_what_this_kernel_lacks_is_told_with_the_reason(host: Host) -> None:
     assert "needs a kernel of Alibaba Cloud Linux" in reason
     with pytest.raises(apply.ApplyError, match="groupIdentity: needs a kernel of Alibaba"):
         apply.refuse_unsupported(task)
+
+
+def test_values_that_constrain_each_other_go_back_together(host: Host) -> None:
+    (host.path("besteffort") / "cpu.cfs_quota_us").write_text("300000")
+    (host.path("besteffort/poda") / "cpu.cfs_quota_us").write_text("250000")
+    before = host.values()
+    tier, pod = host.workloads()[:2]
+    policy = apply.check({"cpu-burst-config": {"clusterStrategy": {"policy": "none"}}})
+    small = replace(pod, requests=Requests(500, 1000, None, None))
+    task = apply.prepare(host.layout, policy, host.node, groups.Found((small,), ()))
+    apply.carry_out(host.layout, task, host.book, False)
+    task = apply.prepare(host.layout, policy, host.node, groups.Found((small, replace(tier, level="host")), ()))
+    lower = replace(task.groups[1], values={"cpu_quota_us": 150_000})
+    apply.carry_out(host.layout, replace(task, groups=(task.groups[0], lower)), host.book, False)
+    assert host.values()["besteffort/cpu.cfs_quota_us"] == "150000"
+    # Oldest first, the pod's quota comes before its parent's, which is still too small for it.
+    entries = [item for item in host.book.entries() if item.by == "cgroup_policy"]
+    found = restore.restore(host.book, entries, check=False)
+    assert found.failed == ()
+    assert host.values() == before

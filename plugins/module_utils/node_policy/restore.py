@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ansible_collections.colocation.testbed.plugins.module_utils import journal, undo
 
 BY = "cgroup_policy"
+UNDONE = "undone"
 _KINDS = ("value", "line")
 
 
@@ -30,12 +31,20 @@ def stale(book: journal.Journal, keep: Collection[str]) -> list[journal.Entry]:
 
 def restore(book: journal.Journal, entries: Sequence[journal.Entry], check: bool) -> Restored:
     """Put values back and forget their entries; what cannot be put back stays in the journal with its reason."""
-    handlers = undo.Undo().handlers()
+    actions = undo.Undo()
+    handlers = actions.handlers()
     outcomes = [(item, handlers[item.kind](item, check)) for item in entries]
-    done = [(item, outcome) for item, outcome in outcomes if outcome.result == "undone"]
+    failed = [item for item, outcome in outcomes if outcome.result != UNDONE]
+    if failed and not check:
+        # A parent and its children may constrain each other so that only all together can go back.
+        actions.settle(failed)
+        outcomes = [
+            (item, outcome if outcome.result == UNDONE else handlers[item.kind](item, False))
+            for item, outcome in outcomes
+        ]
     if not check:
-        book.forget_many((item.kind, item.target) for item, _outcome in done)
+        book.forget_many((item.kind, item.target) for item, outcome in outcomes if outcome.result == UNDONE)
     return Restored(
-        tuple(outcome.text for _item, outcome in done),
-        tuple(outcome.text for _item, outcome in outcomes if outcome.result != "undone"),
+        tuple(outcome.text for _item, outcome in outcomes if outcome.result == UNDONE),
+        tuple(outcome.text for _item, outcome in outcomes if outcome.result != UNDONE),
     )
