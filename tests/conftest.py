@@ -6,6 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Times of single examples say nothing on a machine that does other things too.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", PATIENT)
+settings.register_profile("nightly", PATIENT, max_examples=10_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 TESTS = Path(__file__).resolve().parent
 ORDER = ("unit", "gates", "kernel", "report", "molecule", "end_to_end", "latest")

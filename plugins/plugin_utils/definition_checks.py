@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation import suggest
+from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation_values import suggest
 
 ENGINES = ("none", "static")
 LATER_ENGINES = ("agent", "koordinator")

@@ -19,6 +19,8 @@ from typing import Any
 import yaml
 
 from ansible_collections.colocation.testbed.plugins.module_utils.policy import translation, validation
+from ansible_collections.colocation.testbed.plugins.module_utils.policy.overlay import merge
+from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation_values import suggest
 from ansible_collections.colocation.testbed.plugins.plugin_utils import definition_checks as checks
 
 KINDS = {"mode": "modes", "policy": "policies", "aggressor": "aggressors"}
@@ -128,16 +130,6 @@ def _overlay(
     return merged, set(given) & set(merged)
 
 
-def merge(lower: Any, upper: Any) -> Any:
-    """Return ``upper`` laid over ``lower`` as Koordinator does: mappings key by key, all else is replaced."""
-    if not (isinstance(lower, Mapping) and isinstance(upper, Mapping)):
-        return copy.deepcopy(upper)
-    return {
-        **lower,
-        **{key: merge(lower[key], value) if key in lower else copy.deepcopy(value) for key, value in upper.items()},
-    }
-
-
 def _validate(merged: Mapping[str, Mapping[str, Any]], paths: Mapping[str, Mapping[str, str]]) -> list[str]:
     problems: list[str] = []
     policies = sorted(merged["policy"])
@@ -153,4 +145,4 @@ def _validate(merged: Mapping[str, Mapping[str, Any]], paths: Mapping[str, Mappi
 def _selected(names: Sequence[str], defined: Mapping[str, Any], where: str, kind: str) -> list[str]:
     unknown = [name for name in names if name not in defined]
     known = sorted(defined)
-    return [f"{where}: {name!r} is not a defined {kind}; {validation.suggest(str(name), known)}" for name in unknown]
+    return [f"{where}: {name!r} is not a defined {kind}; {suggest(str(name), known)}" for name in unknown]

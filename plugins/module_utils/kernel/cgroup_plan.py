@@ -135,7 +135,7 @@ class Planner:
             if hierarchy and self.tree.text(directory, file, hierarchy.mount) is not None:
                 return Setting(group.name, key, checked, hierarchy, directory, file)
         if not key.is_neutral(checked) and key.name not in self._lacking(group.name):
-            self.skipped.append(Skipped(group.name, key.name, _why(key, hierarchy, files)))
+            self.skipped.append(Skipped(group.name, key.name, why_lacking(key, hierarchy, files)))
         return None
 
     def _lacking(self, group: str) -> set[str]:
@@ -240,7 +240,8 @@ class Planner:
             raise CgroupError(f"{directory}: processes {shown} are in it; end or move them, then remove the group")
 
 
-def _why(key: Key, hierarchy: Hierarchy | None, files: Sequence[KernelFile]) -> str:
+def why_lacking(key: Key, hierarchy: Hierarchy | None, files: Sequence[KernelFile]) -> str:
+    """Return why a host cannot be given an option, whose files on this hierarchy would be ``files``."""
     if hierarchy is None:
         return f"needs {key.needs}; this host has no {key.controller} controller"
     without = f" without {' and '.join(file.name for file in files)}" if files else ""
@@ -268,18 +269,21 @@ def plan(
     ours: frozenset[str] = frozenset(),
     proc_root: str = procfs.PROC_ROOT,
     resolve: Callable[[str], str] = block.whole_disk,
+    foreign: bool = False,
 ) -> Plan:
     """Return the steps that bring ``groups`` about; reads the kernel, changes nothing.
 
-    ``ours`` are the group directories that the journal says we made, ``resolve`` turns a disk into "8:0". Raises
+    ``ours`` are the group directories that the journal says we made, ``resolve`` turns a disk into "8:0". ``foreign``:
+    the groups are someone else's, who makes them, enables controllers and fills cpusets; only values are set. Raises
     CgroupError for bad names and values, cpusets outside their parent's, processes that don't exist, and groups to be
     removed that are not ours or not empty.
     """
     planner = Planner(layout, root, groups, ours, resolve)
     tree = planner.tree
-    make = planner.make()
+    make, places = ([], []) if foreign else (planner.make(), planner.places)
     settings = planner.settings()
-    steps = [*make, *_value_steps(planner, settings), *planner.moves(proc_root), *planner.removals()]
+    values = _value_steps(planner, settings, places)
+    steps = [*make, *values, *planner.moves(proc_root), *planner.removals()]
     pinned = {(item.group, item.key) for item in planner.skipped if item.why == PINNED}
     shown = [item for item in settings if (item.group, item.key.name) not in pinned]
     read = tree.untouched()
@@ -290,11 +294,14 @@ def plan(
 def plan_values(layout: Layout, root: str, groups: Sequence[Group]) -> tuple[Step, ...]:
     """Return the steps that bring values about in groups that exist; nothing else is planned. Raises CgroupError."""
     planner = Planner(layout, root, groups, frozenset(), block.whole_disk)
-    return tuple(_value_steps(planner, planner.settings()))
+    return tuple(_value_steps(planner, planner.settings(), planner.places))
 
 
-def _value_steps(planner: Planner, settings: Sequence[Setting]) -> list[Step]:
-    """Return the writes of all values, in the order that docs/cgroup.md gives reasons for."""
+def _value_steps(planner: Planner, settings: Sequence[Setting], places: Sequence[str]) -> list[Step]:
+    """Return the writes of all values, in the order that docs/cgroup.md gives reasons for.
+
+    ``places`` are the groups whose cpusets are kept within each other, parents first.
+    """
     tree = planner.tree
     idle_off = planner.idle_off(settings)
     phases: dict[str, list[Setting]] = {}
@@ -303,7 +310,7 @@ def _value_steps(planner: Planner, settings: Sequence[Setting]) -> list[Step]:
     joined = [item for item in phases.get("partition", []) if item.value == "member"]
     apart = [item for item in phases.get("partition", []) if item.value != "member"]
     members = [step for item in reversed(joined) for step in item.steps(tree)]
-    sets = cgroup_sets.plan(planner.layout, tree, planner.places, phases.get("cpuset", []))
+    sets = cgroup_sets.plan(planner.layout, tree, places, phases.get("cpuset", []))
     partitions = [step for item in apart for step in item.steps(tree)]
     bands = cgroup_sets.plan_bandwidth(tree, phases.get("bandwidth", []))
     levels = cgroup_levels.plan(tree, phases.get("level", []))

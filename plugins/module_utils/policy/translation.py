@@ -14,15 +14,22 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from ansible_collections.colocation.testbed.plugins.module_utils import quantity
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import batch as batch_offer
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import kernel_values, suppress
+from ansible_collections.colocation.testbed.plugins.module_utils.policy.cpu import shares
+from ansible_collections.colocation.testbed.plugins.module_utils.policy.node import (
+    BE,
+    LS,
+    NO_LIMIT,
+    NodeFacts,
+    Requests,
+    Workload,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation import PolicyError, check, lookup
 
 Option = Union[int, bool]
 
-PERIOD_US = 100_000
-NO_LIMIT = -1
-SHARES_LOW, SHARES_HIGH = 2, 262144
-# Koordinator never writes a smaller quota to the root of best-effort groups (CPU suppress, policy cfsQuota).
-_MIN_QUOTA_US = 2000
+PERIOD_US = suppress.PERIOD_US
 NEUTRAL: Mapping[str, Option] = {
     "cpu_idle": False,
     "cpu_quota_us": NO_LIMIT,
@@ -30,6 +37,8 @@ NEUTRAL: Mapping[str, Option] = {
     "cpu_burst_us": 0,
     "memory_max_bytes": NO_LIMIT,
 }
+# A default that comes with cpuQOS, of kernels that engine static does not ask for.
+_NOT_SET = {"cpu_bvt_warp_ns": "engine static does not set group identities"}
 
 
 @dataclass(frozen=True)
@@ -38,21 +47,6 @@ class Facts:
 
     cpus: int
     memory_bytes: int
-
-
-def shares(milli: int) -> int:
-    """Return cpu.shares for a request in milli-cores, as kubelet and Koordinator do: m·1024/1000 within 2..262144."""
-    return min(max(milli * 1024 // 1000, SHARES_LOW), SHARES_HIGH)
-
-
-def suppress_quota_us(cpus: int, threshold_percent: int, min_percent: int | None) -> int:
-    """Return the quota of the best-effort root for a period of 100 ms while nothing else runs.
-
-    Koordinator's CPU suppress grants capacity·threshold% less what other groups use, at least capacity·min%; a static
-    engine takes no readings, so this is the ceiling: the others' use counts as zero.
-    """
-    percent = max(threshold_percent, min_percent or 0)
-    return max(_MIN_QUOTA_US, cpus * percent * PERIOD_US // 100)
 
 
 def _request(requests: Mapping[str, Any], workload: str, resource: str, default: str) -> int:
@@ -65,21 +59,15 @@ def _request(requests: Mapping[str, Any], workload: str, resource: str, default:
         raise PolicyError([f"requests.{workload}.{resource}: {exc}"]) from exc
 
 
-def _as_kubernetes(requests: Mapping[str, Any], workload: str) -> dict[str, Option]:
-    return {**NEUTRAL, "cpu_shares": shares(_request(requests, workload, "cpu", "0"))}
-
-
-def _memory_max_bytes(policy: Mapping[str, Any], requests: Mapping[str, Any], facts: Facts, where: str) -> int:
-    """Return the batch workload's limit: what it requests as batch-memory, which must fit into what the node offers.
-
-    Koordinator, memoryCalculatePolicy request: capacity·reclaim% less the requests of everything above batch.
-    """
+def _memory_max_bytes(policy: Mapping[str, Any], requests: Mapping[str, Any], facts: Facts, where: str) -> int | None:
+    """Return the batch workload's limit: what it requests as batch-memory, which must fit into what the node offers."""
     section = policy.get("colocation-config", {})
     if section.get("enable") is not True:
-        return NO_LIMIT
+        return None
     percent = section.get("memoryReclaimThresholdPercent", 65)
     service_bytes = _request(requests, "service", "memory", "0")
-    offered_bytes = max(facts.memory_bytes * percent // 100 - service_bytes, 0)
+    above = batch_offer.Above(requested=service_bytes)
+    offered_bytes = batch_offer.offered(batch_offer.Node(facts.memory_bytes), above, batch_offer.REQUEST, percent)
     wanted_bytes = _request(requests, "batch", "memory", "0") or offered_bytes
     if wanted_bytes > offered_bytes or not offered_bytes:
         raise PolicyError(
@@ -92,11 +80,6 @@ def _memory_max_bytes(policy: Mapping[str, Any], requests: Mapping[str, Any], fa
     return wanted_bytes
 
 
-def _idle(policy: Mapping[str, Any], name: str) -> bool:
-    strategy = lookup(policy, "resource-qos-config", "clusterStrategy", name, "cpuQOS") or {}
-    return strategy.get("enable") is True and strategy.get("schedIdle", 0) == 1
-
-
 def translate(
     policy: Mapping[str, Any] | None, requests: Mapping[str, Any], facts: Facts, where: str = "policy"
 ) -> dict[str, dict[str, Option]]:
@@ -107,17 +90,14 @@ def translate(
     ``batch`` is what Koordinator's best-effort root is: least shares, suppressed by quota, limited to its batch-memory.
     Raises PolicyError for a policy that engine static cannot honour and for requests that are not quantities.
     """
-    service = _as_kubernetes(requests, "service")
-    batch = _as_kubernetes(requests, "batch")
+    asked = {name: _request(requests, name, "cpu", "0") for name in ("service", "batch")}
     if policy is None:
-        return {"service": service, "batch": batch}
+        return {name: {**NEUTRAL, "cpu_shares": shares(milli)} for name, milli in asked.items()}
     check(policy, where)
-    service["cpu_idle"] = _idle(policy, "lsClass")
-    batch["cpu_idle"] = _idle(policy, "beClass")
-    batch["cpu_shares"] = SHARES_LOW
-    threshold = lookup(policy, "resource-threshold-config", "clusterStrategy") or {}
-    if threshold.get("enable") is True:
-        percent = threshold.get("cpuSuppressThresholdPercent", 65)
-        batch["cpu_quota_us"] = suppress_quota_us(facts.cpus, percent, threshold.get("cpuSuppressMinPercent"))
-    batch["memory_max_bytes"] = _memory_max_bytes(policy, requests, facts, where)
-    return {"service": service, "batch": batch}
+    limit_bytes = _memory_max_bytes(policy, requests, facts, where)
+    workloads = (
+        Workload("service", LS, requests=Requests(cpu_request_milli=asked["service"])),
+        Workload("batch", BE, requests=Requests(cpu_request_milli=asked["batch"], memory_limit_bytes=limit_bytes)),
+    )
+    found = kernel_values.wanted(policy, NodeFacts(facts.cpus, facts.memory_bytes, lacking=_NOT_SET), workloads)
+    return {item["group"]: {**NEUTRAL, **item["options"]} for item in found.cgroups}

@@ -9,12 +9,26 @@ nothing is ignored.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.colocation.testbed.plugins.module_utils.policy import vocabulary
-from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabulary import VOCABULARY, Leaf, Node
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import (
+    validation_pairs,
+    validation_values,
+    vocabulary,
+)
+from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation_values import suggest
+from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabulary import VOCABULARY
+from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabulary_types import (
+    STATIC,
+    Leaf,
+    ListOf,
+    MapOf,
+    Node,
+    implemented,
+    names,
+    needs_readings,
+)
 
 # Of a policy, not of Koordinator: for people.
 DESCRIPTION = "description"
@@ -29,69 +43,79 @@ class PolicyError(Exception):
         super().__init__("; ".join(problems))
 
 
-def suggest(name: str, allowed: list[str]) -> str:
-    """Return the list of what is allowed, with the likeliest meaning of a misspelled name first."""
-    close = difflib.get_close_matches(name, allowed, 1, 0.6)
-    hint = f"did you mean {close[0]}? " if close else ""
-    return f"{hint}allowed: {', '.join(allowed) or 'nothing'}"
-
-
-def problems(policy: Any, where: str, engine: str = "static") -> list[str]:
+def problems(policy: Any, where: str, engine: str = STATIC) -> list[str]:
     """Return one sentence for each thing in a policy that the engine cannot honour; none when it is good.
 
     ``where`` is the path of the policy itself, for the sentences.
     """
     if not isinstance(policy, Mapping):
         return [f"{where}: is {type(policy).__name__}, not a mapping of sections; {_sections(engine)}"]
-    found = list(_walk({**policy, DESCRIPTION: None}, VOCABULARY, where, engine))
+    sections = {name: value for name, value in policy.items() if name != DESCRIPTION}
+    found = list(_mapping(sections, VOCABULARY, where, engine))
     if not isinstance(policy.get(DESCRIPTION, ""), str):
         found.append(f"{where}.{DESCRIPTION}: is not text; write a sentence")
-    if not set(policy) - {DESCRIPTION}:
+    if not sections:
         found.append(f"{where}: has no section, so it would do nothing; {_sections(engine)}")
-    return found + _cross(policy, where)
+    # All pairs are of keys that engine static refuses one by one.
+    return found + (_cross(policy, where) if engine == STATIC else validation_pairs.problems(policy, where))
 
 
 def _sections(engine: str) -> str:
-    return f"allowed: {', '.join(vocabulary.names(VOCABULARY, engine))}"
+    return f"allowed: {', '.join(names(VOCABULARY, engine))}"
 
 
-def _walk(value: Mapping[str, Any], node: Mapping[str, Node], where: str, engine: str) -> Iterator[str]:
+def _mapping(value: Mapping[str, Any], node: Mapping[str, Node], where: str, engine: str) -> Iterator[str]:
     for name, item in value.items():
         path = f"{where}.{name}"
-        child = node.get(name)
-        allowed = vocabulary.names(node, engine)
-        if name == DESCRIPTION and node is VOCABULARY:
-            continue
+        child = node.get(name) if isinstance(name, str) else None
         if child is None:
-            yield f"{path}: is not a key of Koordinator; {suggest(str(name), allowed)}"
-        elif not vocabulary.implemented(child, engine):
-            yield f"{path}: is known to Koordinator, but not yet to engine {engine}; {suggest('', allowed)}"
-        elif isinstance(child, Leaf):
-            yield from _leaf(item, child, path, engine)
-        elif not isinstance(item, Mapping):
-            yield f"{path}: is {type(item).__name__}, not a mapping; {suggest('', vocabulary.names(child, engine))}"
+            yield f"{path}: is not a key of Koordinator; {_meant(str(name), node, engine)}"
+        elif not implemented(child, engine):
+            why = (
+                f"needs readings at run time, which engine {engine} does not take"
+                if needs_readings(child)
+                else f"is known to Koordinator, but not yet to engine {engine}"
+            )
+            yield f"{path}: {why}; {suggest('', names(node, engine))}"
         else:
-            yield from _walk(item, child, path, engine)
+            yield from _node(item, child, path, engine)
 
 
-def _leaf(value: Any, leaf: Leaf, path: str, engine: str) -> Iterator[str]:
-    if leaf.kind == "bool":
-        if not isinstance(value, bool):
-            yield f"{path}: {value!r} is not a truth value; write true or false, without quotes"
-    elif leaf.kind == "int":
-        if isinstance(value, bool) or not isinstance(value, int):
-            yield f"{path}: {value!r} is not a whole number; write one from {leaf.low} to {leaf.high}"
-        elif leaf.high is not None and value > leaf.high:
-            yield f"{path}: {value} is above {leaf.high}; write a number from {leaf.low} to {leaf.high}"
-        elif leaf.low is not None and value < leaf.low:
-            yield f"{path}: {value} is below {leaf.low}; write a number from {leaf.low} to {leaf.high}"
-    elif value not in leaf.choices:
-        yield f"{path}: {value!r} is not known; {suggest(str(value), list(leaf.choices))}"
-    elif engine == "static" and value not in leaf.static_choices:
-        yield (
-            f"{path}: {value} needs readings at run time, which engine static does not take; "
-            f"allowed: {', '.join(leaf.static_choices)}"
-        )
+def _meant(name: str, node: Mapping[str, Node], engine: str) -> str:
+    """Return what is allowed; of the two names for lists of node entries, each is often written for the other."""
+    allowed = names(node, engine)
+    other = next((item for item in vocabulary.ENTRY_LISTS if item in node), None)
+    if name in vocabulary.ENTRY_LISTS and other is not None:
+        return f"did you mean {other}? allowed: {', '.join(allowed)}"
+    return suggest(name, allowed)
+
+
+def _node(item: Any, node: Node, path: str, engine: str) -> Iterator[str]:
+    if isinstance(node, Leaf):
+        yield from validation_values.problems(item, node, path, engine)
+    elif isinstance(node, ListOf):
+        yield from _list(item, node, path, engine)
+    elif not isinstance(item, Mapping):
+        allowed = "write keys and values" if isinstance(node, MapOf) else suggest("", names(node, engine))
+        yield f"{path}: is {type(item).__name__}, not a mapping; {allowed}"
+    elif isinstance(node, MapOf):
+        for name, value in item.items():
+            if not isinstance(name, str) or not name:
+                yield f"{path}: {validation_values.shown(name)} is not a key; write text in quotes"
+            yield from _node(value, node.value, f"{path}.{name}", engine)
+    else:
+        yield from _mapping(item, node, path, engine)
+
+
+def _list(value: Any, node: ListOf, path: str, engine: str) -> Iterator[str]:
+    if not isinstance(value, (list, tuple)):
+        yield f"{path}: is {type(value).__name__}, not a list; write one entry in each line, with a dash before it"
+        return
+    for number, item in enumerate(value):
+        yield from _node(item, node.item, f"{path}[{number}]", engine)
+        for key in node.required if isinstance(item, Mapping) else ():
+            if key not in item:
+                yield f"{path}[{number}].{key}: is missing; add it (needed: {', '.join(node.required)})"
 
 
 def _cross(policy: Mapping[str, Any], where: str) -> list[str]:
@@ -119,7 +143,7 @@ def lookup(value: Any, *names: str) -> Any:
     return value
 
 
-def check(policy: Any, where: str, engine: str = "static") -> None:
+def check(policy: Any, where: str, engine: str = STATIC) -> None:
     """Raise PolicyError unless the engine can honour the whole policy."""
     found = problems(policy, where, engine)
     if found:

@@ -3,166 +3,159 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The words of a policy: Koordinator's slo-controller-config, as a table of keys with type, range and default.
 
-Names, ranges and defaults are those of Koordinator v1.8.0. ``engines`` tells which engine acts on a key; a key that
-exists upstream and that no engine implements yet is known here, so that it can be told from a misspelled one.
+Names, ranges and defaults are those of Koordinator v1.8.0. Every key is known; a leaf's ``engines`` tells which engine
+acts on it, so that what an engine would ignore is told from what is misspelled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Union
 
-STATIC = ("static",)
-NONE: tuple[str, ...] = ()
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import vocabulary_qos
+from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabulary_types import (
+    Leaf,
+    ListOf,
+    MapOf,
+    Node,
+    choice,
+    flag,
+    number,
+    percent,
+    ratio,
+    reading,
+)
+
+_PRIORITY_CLASSES = ("koord-prod", "koord-mid", "koord-batch", "koord-free")
+QOS_CLASSES = ("LSE", "LSR", "LS", "BE", "SYSTEM")
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+SELECTOR: Mapping[str, Node] = {
+    "matchLabels": MapOf(Leaf("label")),
+    "matchExpressions": ListOf(
+        {"key": Leaf("text"), "operator": choice(None, *_OPERATORS), "values": ListOf(Leaf("label"))},
+        ("key", "operator"),
+    ),
+}
+
+_COLOCATION: Mapping[str, Node] = {
+    "enable": flag(static=True),
+    "metricAggregateDurationSeconds": number(300, 1),
+    "metricReportIntervalSeconds": number(60, 1),
+    "metricAggregatePolicy": {"durations": ListOf(Leaf("duration"))},
+    "metricMemoryCollectPolicy": choice(
+        "usageWithoutPageCache", "usageWithoutPageCache", "usageWithHotPageCache", "usageWithPageCache"
+    ),
+    "cpuReclaimThresholdPercent": percent(60, None),
+    "cpuCalculatePolicy": choice("usage", "usage", "maxUsageRequest"),
+    "memoryReclaimThresholdPercent": percent(65, None, static=True),
+    "memoryCalculatePolicy": choice("usage", "usage", "request", "maxUsageRequest", static=("request",)),
+    "degradeTimeMinutes": number(15, 1),
+    "updateTimeThresholdSeconds": number(300, 1),
+    "resourceDiffThreshold": ratio(0.1, 1),
+    "midCPUThresholdPercent": percent(100),
+    "midMemoryThresholdPercent": percent(100),
+    "midUnallocatedPercent": percent(0),
+    "midReclaimMode": choice(None, "static"),
+    "midStaticCPUReservedPercent": percent(0),
+    "midStaticMemoryReservedPercent": percent(0),
+    "batchCPUThresholdPercent": percent(None, None),
+    "batchMemoryThresholdPercent": percent(None, None),
+}
+
+_THRESHOLD: Mapping[str, Node] = {
+    "enable": flag(static=True),
+    "cpuSuppressThresholdPercent": percent(65, static=True),
+    "cpuSuppressMinPercent": percent(None, static=True),
+    "cpuSuppressPolicy": choice("cpuset", "cpuset", "cfsQuota", static=("cfsQuota",)),
+    "memoryEvictThresholdPercent": reading(70, 0, 100),
+    "memoryEvictLowerPercent": reading(None, 0, 100),
+    "cpuEvictPolicy": Leaf(
+        "choice", "evictByRealLimit", choices=("evictByRealLimit", "evictByAllocatable"), readings=True
+    ),
+    "cpuEvictBESatisfactionLowerPercent": reading(None, 1, 60),
+    "cpuEvictBESatisfactionUpperPercent": reading(None, 1, 99),
+    "cpuEvictBEUsageThresholdPercent": reading(90, 0, 100),
+    "cpuEvictTimeWindowSeconds": reading(None, 1),
+    "cpuEvictThresholdPercent": reading(None, 0, 100),
+    "cpuEvictLowerPercent": reading(None, 0, 100),
+    "cpuAllocatableEvictThresholdPercent": reading(None, 0),
+    "cpuAllocatableEvictLowerPercent": reading(None, 0),
+    "memoryAllocatableEvictThresholdPercent": reading(None, 0),
+    "memoryAllocatableEvictLowerPercent": reading(None, 0),
+    "evictEnabledPriorityThreshold": reading(None, None),
+    "allocatableEvictPriorityThreshold": reading(None, 0, 7999),
+}
+
+_BURST: Mapping[str, Node] = {
+    "policy": choice("none", "none", "cpuBurstOnly", "cfsQuotaBurstOnly", "auto"),
+    "cpuBurstPercent": number(1000, 1, 10000),
+    "cfsQuotaBurstPercent": reading(300, 100),
+    "cfsQuotaBurstPeriodSeconds": reading(-1, -1),
+    "sharePoolThresholdPercent": reading(50, 0, 100),
+}
+
+_SYSTEM: Mapping[str, Node] = {
+    "minFreeKbytesFactor": number(None, 1),
+    "watermarkScaleFactor": number(None, 1, 400),
+    "memcgReapBackGround": number(None, 0, 1),
+    "schedGroupIdentityEnabled": number(None, 0, 1),
+    "schedIdleSaverWmark": number(None, 0),
+    "schedFeatures": MapOf(Leaf("bool")),
+    "totalNetworkBandwidth": Leaf("quantity", "0"),
+}
+
+_APPLICATION: Mapping[str, Node] = {
+    "name": Leaf("text"),
+    "priority": choice(None, *_PRIORITY_CLASSES),
+    "qos": choice(None, *QOS_CLASSES),
+    "cgroupPath": {
+        "base": choice("CgroupRoot", "CgroupRoot", "Kubepods", "KubepodsBurstable", "KubepodsBesteffort"),
+        "parentDir": Leaf("text", ""),
+        "relativePath": Leaf("text", ""),
+    },
+    "strategy": {},
+}
+_RATIOS = ("baseRatio", "hyperThreadEnabledRatio", "turboEnabledRatio", "hyperThreadTurboEnabledRatio")
 
 
 @dataclass(frozen=True)
-class Leaf:
-    """A key with a value. ``choices`` are all that Koordinator knows; ``static_choices`` those of engine static."""
+class Section:
+    """A section: the key of the cluster's strategy ("" = its keys stand in the section itself), and the list's name."""
 
-    kind: str
-    default: bool | int | str | None = None
-    low: int | None = None
-    high: int | None = None
-    choices: tuple[str, ...] = ()
-    static_choices: tuple[str, ...] = ()
-    engines: tuple[str, ...] = NONE
+    strategy: Mapping[str, Node]
+    cluster: str
+    entries: str
 
 
-Node = Union[Leaf, Mapping[str, "Node"]]
-
-
-def _flag(default: bool = False, engines: tuple[str, ...] = NONE) -> Leaf:
-    return Leaf("bool", default, engines=engines)
-
-
-def _percent(default: int | None, engines: tuple[str, ...] = NONE, high: int = 100) -> Leaf:
-    return Leaf("int", default, 0, high, engines=engines)
-
-
-def _number(default: int | None, low: int, high: int = 2**31 - 1) -> Leaf:
-    return Leaf("int", default, low, high)
-
-
-def _upstream(*names: str) -> dict[str, Node]:
-    """Return keys that Koordinator has and no engine implements yet."""
-    return {name: Leaf("upstream") for name in names}
-
-
-_THRESHOLD: dict[str, Node] = {
-    "enable": _flag(engines=STATIC),
-    "cpuSuppressThresholdPercent": _percent(65, STATIC),
-    "cpuSuppressMinPercent": _percent(None, STATIC),
-    "cpuSuppressPolicy": Leaf(
-        "choice", "cpuset", choices=("cpuset", "cfsQuota"), static_choices=("cfsQuota",), engines=STATIC
-    ),
-    **_upstream(
-        "memoryEvictThresholdPercent",
-        "memoryEvictLowerPercent",
-        "cpuEvictPolicy",
-        "cpuEvictBESatisfactionLowerPercent",
-        "cpuEvictBESatisfactionUpperPercent",
-        "cpuEvictBEUsageThresholdPercent",
-        "cpuEvictTimeWindowSeconds",
-        "cpuEvictThresholdPercent",
-        "cpuEvictLowerPercent",
-        "cpuAllocatableEvictThresholdPercent",
-        "cpuAllocatableEvictLowerPercent",
-        "memoryAllocatableEvictThresholdPercent",
-        "memoryAllocatableEvictLowerPercent",
-        "evictEnabledPriorityThreshold",
-        "allocatableEvictPriorityThreshold",
-    ),
-}
-
-
-def _qos_class() -> dict[str, Node]:
-    return {
-        "cpuQOS": {
-            "enable": _flag(engines=STATIC),
-            "schedIdle": Leaf("int", 0, 0, 1, engines=STATIC),
-            "groupIdentity": Leaf("int", 0, -1, 2),
-            "coreExpeller": _flag(),
+SECTIONS: Mapping[str, Section] = {
+    "colocation-config": Section(_COLOCATION, "", "nodeConfigs"),
+    "resource-threshold-config": Section(_THRESHOLD, "clusterStrategy", "nodeStrategies"),
+    "resource-qos-config": Section(vocabulary_qos.STRATEGY, "clusterStrategy", "nodeStrategies"),
+    "cpu-burst-config": Section(_BURST, "clusterStrategy", "nodeStrategies"),
+    "system-config": Section(_SYSTEM, "clusterStrategy", "nodeStrategies"),
+    "host-application-config": Section({"applications": ListOf(_APPLICATION, ("name", "qos"))}, "", "nodeConfigs"),
+    "cpu-normalization-config": Section(
+        {
+            "enable": flag(),
+            "defaultRatio": ratio(),
+            "ratioModel": MapOf({name: ratio() for name in _RATIOS}),
         },
-        "memoryQOS": _upstream(
-            "enable",
-            "minLimitPercent",
-            "lowLimitPercent",
-            "throttlingPercent",
-            "wmarkRatio",
-            "wmarkScalePermill",
-            "wmarkMinAdj",
-            "priorityEnable",
-            "priority",
-            "oomKillGroup",
-        ),
-        "resctrlQOS": _upstream("enable", "catRangeStartPercent", "catRangeEndPercent", "mbaPercent"),
-        "blkioQOS": _upstream("enable", "blocks"),
-        "networkQOS": _upstream("enable", "ingressRequest", "egressRequest", "ingressLimit", "egressLimit"),
-    }
-
-
-_COLOCATION: dict[str, Node] = {
-    "enable": _flag(engines=STATIC),
-    "memoryReclaimThresholdPercent": _percent(65, STATIC),
-    "memoryCalculatePolicy": Leaf(
-        "choice",
-        "usage",
-        choices=("usage", "request", "maxUsageRequest"),
-        static_choices=("request",),
-        engines=STATIC,
-    ),
-    **_upstream(
+        "",
         "nodeConfigs",
-        "metricAggregateDurationSeconds",
-        "metricReportIntervalSeconds",
-        "metricAggregatePolicy",
-        "metricMemoryCollectPolicy",
-        "cpuReclaimThresholdPercent",
-        "cpuCalculatePolicy",
-        "degradeTimeMinutes",
-        "updateTimeThresholdSeconds",
-        "resourceDiffThreshold",
-        "midCPUThresholdPercent",
-        "midMemoryThresholdPercent",
-        "midUnallocatedPercent",
-        "midReclaimMode",
-        "midStaticCPUReservedPercent",
-        "midStaticMemoryReservedPercent",
-        "batchCPUThresholdPercent",
-        "batchMemoryThresholdPercent",
+    ),
+    "resource-amplification-config": Section(
+        {"enable": flag(), "resourceAmplificationRatio": MapOf(ratio())}, "", "nodeConfigs"
     ),
 }
-
-VOCABULARY: Mapping[str, Node] = {
-    "colocation-config": _COLOCATION,
-    "resource-threshold-config": {"clusterStrategy": _THRESHOLD, **_upstream("nodeStrategies")},
-    "resource-qos-config": {
-        "clusterStrategy": {
-            "lsClass": _qos_class(),
-            "beClass": _qos_class(),
-            **_upstream("policies", "lsrClass", "systemClass", "cgroupRoot"),
-        },
-        **_upstream("nodeStrategies"),
-    },
-    **_upstream(
-        "cpu-burst-config",
-        "system-config",
-        "host-application-config",
-        "cpu-normalization-config",
-        "resource-amplification-config",
-    ),
-}
+ENTRY_LISTS = ("nodeConfigs", "nodeStrategies")
 
 
-def implemented(node: Node, engine: str) -> bool:
-    """Tell whether an engine acts on a key, or on any key below it."""
-    if isinstance(node, Leaf):
-        return engine in node.engines
-    return any(implemented(child, engine) for child in node.values())
+def _words(section: Section) -> Mapping[str, Node]:
+    entry: dict[str, Node] = {"name": Leaf("text"), "nodeSelector": SELECTOR, **section.strategy}
+    entries = ListOf(entry, ("nodeSelector",))
+    inline = {section.cluster: section.strategy} if section.cluster else section.strategy
+    return {**inline, section.entries: entries}
 
 
-def names(node: Mapping[str, Node], engine: str) -> list[str]:
-    """Return the keys of a section that an engine implements, sorted."""
-    return sorted(name for name, child in node.items() if implemented(child, engine))
+VOCABULARY: Mapping[str, Node] = {name: _words(section) for name, section in SECTIONS.items()}

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.colocation.testbed.plugins.module_utils.policy import translation, validation, vocabulary
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import (
+    cpu,
+    suppress,
+    translation,
+    validation,
+    vocabulary,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.translation import Facts
 
 GIB = 2**30
@@ -71,6 +77,10 @@ def test_a_request_beyond_the_offer_is_refused_with_the_figures() -> None:
         translation.translate(POLICY, REQUESTS, Facts(1, 2**20))
 
 
+def _ceiling_us(cpus: int, threshold: int, minimum: int | None) -> int:
+    return suppress.quota_us(suppress.target_milli(cpus * 1000, threshold, min_percent=minimum))
+
+
 # Koordinator's vectors: 32 CPUs at 65 % idle; floor of 2000 µs; shares of batch requests.
 @pytest.mark.parametrize(
     ("cpus", "threshold", "minimum", "quota"),
@@ -83,14 +93,14 @@ def test_a_request_beyond_the_offer_is_refused_with_the_figures() -> None:
     ],
 )
 def test_quota(cpus: int, threshold: int, minimum: int | None, quota: int) -> None:
-    assert translation.suppress_quota_us(cpus, threshold, minimum) == quota
+    assert _ceiling_us(cpus, threshold, minimum) == quota
 
 
 @pytest.mark.parametrize(
     ("milli", "shares"), [(1500, 1536), (500, 512), (0, 2), (1, 2), (70_000, 71_680), (10**6, 262_144)]
 )
 def test_shares(milli: int, shares: int) -> None:
-    assert translation.shares(milli) == shares
+    assert cpu.shares(milli) == shares
 
 
 @pytest.mark.parametrize(
@@ -103,7 +113,7 @@ def test_shares(milli: int, shares: int) -> None:
         ("resource-threshold-config/clusterStrategy/enable", "true", "is not a truth value"),
         ("resource-threshold-config/clusterStrategy/cpuSuppressPolicy", "cpuset", "needs readings at run time"),
         ("resource-threshold-config/clusterStrategy/cpuSuppressPolicy", "quota", "did you mean cfsQuota"),
-        ("resource-threshold-config/clusterStrategy/memoryEvictThresholdPercent", 70, "but not yet to engine static"),
+        ("resource-threshold-config/clusterStrategy/memoryEvictThresholdPercent", 70, "needs readings at run time"),
         ("resource-threshold-config/nodeConfigs", [], "is not a key of Koordinator"),
         ("resource-threshold-config/nodeStrategies", [], "but not yet to engine static"),
         ("resource-qos-config/clusterStrategy/beClass/cpuQOS/schedIdel", 1, "did you mean schedIdle"),
@@ -170,5 +180,5 @@ def test_whatever_is_accepted_can_be_translated(policy: Any) -> None:
 @given(st.integers(1, 512), st.integers(0, 100), st.integers(0, 100))
 def test_a_higher_threshold_never_gives_less(cpus: int, one: int, other: int) -> None:
     low, high = sorted((one, other))
-    quotas = [translation.suppress_quota_us(cpus, percent, None) for percent in (low, high)]
+    quotas = [_ceiling_us(cpus, percent, None) for percent in (low, high)]
     assert quotas[0] <= quotas[1] <= max(2000, cpus * 100_000)
