@@ -13,7 +13,15 @@ from typing import Any, Callable
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, recorded_process
 from ansible_collections.colocation.testbed.plugins.module_utils.journal import Entry, Handler, Outcome
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, netns, processes, procfs
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
+    cgroup,
+    mounts,
+    netns,
+    processes,
+    procfs,
+    resctrl,
+    resctrl_undo,
+)
 
 SUBTREE_CONTROL = "cgroup.subtree_control"
 _RMDIR_DEADLINE_S = 5.0
@@ -43,6 +51,8 @@ class Undo:
             "link": self._link,
             "package": self._package,
             "unit": self._unit,
+            "resctrl": lambda entry, check: resctrl_undo.undo_resctrl(entry, check, self.proc_root),
+            "mount": lambda entry, check: resctrl_undo.undo_mount(entry, check, self.proc_root, self.run),
         }
         return {kind: _guarded(handler) for kind, handler in table.items()}
 
@@ -110,9 +120,11 @@ def _guarded(handler: Callable[[Entry, bool], Outcome]) -> Handler:
             files.FilesError,
             commands.CommandError,
             cgroup.CgroupError,
+            mounts.MountsError,
             netns.NetnsError,
             processes.ProcessError,
             procfs.ProcError,
+            resctrl.ResctrlError,
         ) as exc:
             return _failed(str(exc))
         except OSError as exc:

@@ -143,10 +143,10 @@ def identified(tid: int, source: str, proc_root: str) -> Move | None:
 
 
 def _restore(work: _Planning, group: Group, previous: Any) -> None:
-    saved = from_json(group.directory, previous)
     work.forget.add(group.directory)
-    if previous.get("boot_id") != work.boot_id:
+    if isinstance(previous, Mapping) and previous.get("boot_id") != work.boot_id:
         return
+    saved = from_json(group.directory, previous)
     lines = [line for text in saved.lines.values() for line in resctrl.parse_schemata(text)]
     _write_lines(work, group, [line for line in lines if line.values != group.values(line.name)])
     cpus = frozenset(quantity.parse_cpu_list(saved.cpus))

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import os
 import posixpath
+import stat
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.colocation.testbed.plugins.module_utils import commands
+from ansible_collections.colocation.testbed.plugins.module_utils import commands, files
 from ansible_collections.colocation.testbed.plugins.module_utils.journal import Entry, Outcome
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     mounts,
@@ -26,6 +27,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel.resctrl 
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.resctrl_steps import Move, from_json, is_made
 
 UNMOUNT_TIMEOUT_S = 30.0
+# How the journal names a line that we added to fstab: this, and the mount point.
+FSTAB = "fstab:"
 
 
 def undo_resctrl(entry: Entry, check: bool, proc_root: str = procfs.PROC_ROOT) -> Outcome:
@@ -82,7 +85,12 @@ def undo_mount(
     proc_root: str = procfs.PROC_ROOT,
     run: Callable[..., commands.Result] = commands.run,
 ) -> Outcome:
-    """Unmount what we mounted, unless groups of others are in a resctrl there: they would be lost."""
+    """Unmount what we mounted, unless groups of others are in a resctrl there: they would be lost.
+
+    Or take our line out of fstab.
+    """
+    if entry.target.startswith(FSTAB):
+        return _undo_fstab(entry.previous, check)
     found = mounts.at(entry.target, proc_root)
     if found is None:
         return Outcome("undone", f"{entry.target}: not mounted")
@@ -98,6 +106,31 @@ def undo_mount(
     if not check:
         run(["umount", entry.target], timeout_s=UNMOUNT_TIMEOUT_S)
     return Outcome("undone", f"{entry.target}: unmounted")
+
+
+def _undo_fstab(previous: Any, check: bool) -> Outcome:
+    """Take exactly the text out that we had added; what others have added since stays."""
+    raw = previous if isinstance(previous, Mapping) else {}
+    path, appended = raw.get("path"), raw.get("appended")
+    if not isinstance(path, str) or not isinstance(appended, str):
+        return Outcome("failed", "fstab: the line that was added was not recorded; remove it by hand")
+    head, found, tail = (files.read_text_or_none(path) or "").rpartition(appended)
+    if not found:
+        return Outcome("undone", f"{path}: our line is not there any more")
+    if not check and not head + tail and raw.get("created") is True:
+        files.restore(path, None)
+    elif not check:
+        rewrite(path, head + tail)
+    return Outcome("undone", f"{path}: our line removed")
+
+
+def rewrite(path: str, text: str) -> None:
+    """Replace a file that keeps its mode and owner; a new one is readable by all. Raises FilesError."""
+    mode, owner = 0o644, None
+    if os.path.exists(path):
+        found = os.stat(path)
+        mode, owner = stat.S_IMODE(found.st_mode), (found.st_uid, found.st_gid)
+    files.write_atomic(path, text, mode, owner)
 
 
 def foreign_groups(mount_point: str, proc_root: str = procfs.PROC_ROOT) -> list[str]:
