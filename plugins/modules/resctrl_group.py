@@ -316,7 +316,6 @@ def _result(module: AnsibleModule, state: State, plan: Plan, skipped: list[dict[
 def run(module: AnsibleModule) -> None:
     """Plan, then carry out unless in check mode, then read everything back."""
     params = module.params
-    # Links in the path would make the journal's names differ from those of the table of mounts.
     state = resctrl.read_state(params["mount_point"].rstrip("/"))
     if state is None:
         _unmounted(module)
@@ -332,10 +331,9 @@ def run(module: AnsibleModule) -> None:
     module.exit_json(**_result(module, state, plan, resolver.skipped))
 
 
-def main() -> None:
-    """Run the module."""
+def _group_options() -> dict[str, Any]:
     pids = {"type": "list", "elements": "int", "default": []}
-    options: dict[str, Any] = {
+    return {
         "name": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "l3_cat_range_start_percent": {"type": "int"},
@@ -352,6 +350,10 @@ def main() -> None:
             "options": {"name": {"type": "str", "required": True}, "pids": pids},
         },
     }
+
+
+def main() -> None:
+    """Run the module."""
     module = AnsibleModule(
         argument_spec={
             "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
@@ -361,7 +363,7 @@ def main() -> None:
                 "type": "list",
                 "elements": "dict",
                 "required": True,
-                "options": options,
+                "options": _group_options(),
                 "required_together": [("l3_cat_range_start_percent", "l3_cat_range_end_percent")],
                 "mutually_exclusive": [
                     ("l3_mask", "l3_cat_range_start_percent"),

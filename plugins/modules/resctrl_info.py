@@ -88,6 +88,12 @@ missing:
       description: What to do.
       type: str
   sample: [{"what": "CPU", "why": "the CPU does not have the flags mba", "advice": "use a CPU that has it"}]
+table:
+  description: RV(missing) as lines of a table for people; empty where nothing is missing.
+  returned: success
+  type: list
+  elements: str
+  sample: ["missing  seen                                what to do"]
 host:
   description: Vendor, flags about resctrl, whether the kernel offers it, its configuration and its arguments.
   returned: success
@@ -210,6 +216,7 @@ def run(module: AnsibleModule) -> None:
         file_system=state.fs_type if state else None,
         options=list(state.options) if state else [],
         missing=[{"what": item.what, "why": item.why, "advice": item.advice} for item in lacks],
+        table=resctrl_facts.table(lacks),
         host={
             "vendor": host.vendor,
             "flags": list(host.flags),

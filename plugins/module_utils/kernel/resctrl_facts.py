@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
@@ -132,6 +132,13 @@ def _mounted(host: Host, state: State) -> list[Missing]:
     if state.info.rmids is None:
         found.append(Missing("L3_MON", "the mounted resctrl has no info/L3_MON", hint.format("cmt,mbmtotal,mbmlocal")))
     return found
+
+
+def table(lacks: Sequence[Missing]) -> list[str]:
+    """Return what is missing as lines of a table for people, none where nothing is."""
+    rows = [("missing", "seen", "what to do"), *((item.what, item.why, item.advice) for item in lacks)]
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
+    return [f"{what:<{widths[0]}}  {why:<{widths[1]}}  {advice}" for what, why, advice in rows] if lacks else []
 
 
 def counters(directory: str) -> dict[str, dict[str, int | None]]:
