@@ -198,7 +198,7 @@ def test_sparse_cache_ids_and_code_and_data_apart(mount) -> None:
 def test_more_groups_than_closids_is_told_before_anything_is_made(mount) -> None:
     host = mount("--closids", "3")
     (host.point / "pqos").mkdir()
-    with pytest.raises(resctrl.ResctrlError, match="tell 3 groups apart .* others made pqos; remove groups"):
+    with pytest.raises(resctrl.ResctrlError, match=r"tell 3 groups apart .* others made pqos; remove groups"):
         host.apply(LS, BE)
     assert sorted(host.state().groups) == ["", "pqos"]
     assert not host.book.exists()
@@ -249,7 +249,7 @@ def test_running_out_of_closids_in_the_middle_takes_the_batch_back(mount, monkey
     host = mount("--closids", "2")
     monkeypatch.setattr(resctrl_plan.resctrl_check, "check_room", lambda *_arguments: None)
     before = host.picture()
-    with pytest.raises(resctrl.ResctrlError, match="No space left on device .*Out of CLOSIDs.*was taken back"):
+    with pytest.raises(resctrl.ResctrlError, match=r"No space left on device .*Out of CLOSIDs.*was taken back"):
         host.apply(LS, BE)
     assert host.picture() == before
     assert resctrl_apply.recorded(host.book) == {}
@@ -272,7 +272,7 @@ def test_a_group_that_vanishes_in_the_middle(mount) -> None:
 
     thread = threading.Thread(target=others)
     thread.start()
-    with pytest.raises(resctrl.ResctrlError, match="BE/schemata: .*; what came before it was taken back"):
+    with pytest.raises(resctrl.ResctrlError, match=r"BE/schemata: .*; what came before it was taken back"):
         host.apply(BE, LS)
     thread.join()
     assert host.picture() == before

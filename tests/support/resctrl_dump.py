@@ -1,4 +1,4 @@
-"""The stand-in without FUSE: its state as plain files for reading, and planned steps carried out on the state itself."""
+"""The stand-in without FUSE: its state as plain files to read, and planned steps carried out on the state itself."""
 
 from __future__ import annotations
 

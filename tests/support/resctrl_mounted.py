@@ -35,7 +35,10 @@ def standin(point: Path, *options: str) -> Iterator[Path]:
     finally:
         if is_mounted(point):
             subprocess.run(["umount", str(point)], check=True, timeout=_DEADLINE_S)
+        # It ends by itself, but not while a mount namespace that was made meanwhile has a copy of the mount.
+        process.terminate()
         try:
             process.wait(_DEADLINE_S)
-        finally:
+        except subprocess.TimeoutExpired:
             process.kill()
+            process.wait(_DEADLINE_S)

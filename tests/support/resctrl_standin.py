@@ -53,12 +53,19 @@ class Standin(mfusepy.Operations):  # type: ignore[misc]
 
     use_ns = True
 
-    def __init__(self, machine: Machine, delay_s: float = 0.0) -> None:
+    def __init__(self, machine: Machine, delay_s: float = 0.0, pid_file: str | None = None) -> None:
         """Start as a fresh mount; each change takes `delay_s` longer, so that a test can step in."""
+        self._pid_file = pid_file
         self._tree = Tree(Resctrl(machine))
         self._lock = threading.Lock()
         self._delay_s = delay_s
         self._now_ns = time.time_ns()
+
+    def init(self, _path: str) -> None:
+        """Tell who serves the mount."""
+        if self._pid_file:
+            with open(self._pid_file, "w", encoding="ascii") as handle:
+                handle.write(f"{os.getpid()}\n")
 
     def getattr(self, path: str, _fh: Any = None) -> dict[str, Any]:
         """Return mode and owner."""
@@ -151,7 +158,8 @@ def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--mba-mbps", action="store_true")
     parser.add_argument("--counter", default="0", help="what every monitoring counter says")
     parser.add_argument("--delay-s", type=float, default=0.0, help="make every change take this much longer")
-    parser.add_argument("--background", action="store_true")
+    parser.add_argument("--background", action="store_true", help="return as soon as it is mounted")
+    parser.add_argument("--pid-file", type=os.path.abspath, help="file for the number of the serving process")
     return parser.parse_args(argv)
 
 
@@ -186,7 +194,7 @@ def main() -> None:
     """Mount, and serve until it is unmounted."""
     options = parse_arguments()
     mfusepy.FUSE(
-        Standin(machine(options), options.delay_s),
+        Standin(machine(options), options.delay_s, options.pid_file),
         os.path.abspath(options.mountpoint),
         foreground=not options.background,
         fsname="resctrl-standin",

@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from tests.support.resctrl_machine import Machine, Tasks, format_list, format_mask, parse_list, parse_mask
-from tests.support.resctrl_rules import Resctrl
+from tests.support.resctrl_rules import RefusedError, Resctrl
 from tests.support.resctrl_tree import Tree
 
 ALIVE = {100: 1, 101: 1, 200: 2}
@@ -20,7 +20,7 @@ def tree(**machine) -> Tree:
 
 
 def refused(number: int, call, *arguments) -> None:
-    with pytest.raises(OSError) as caught:
+    with pytest.raises(RefusedError) as caught:
         call(*arguments)
     assert errno.errorcode[caught.value.errno] == errno.errorcode[number]
 
