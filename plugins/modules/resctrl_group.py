@@ -164,6 +164,7 @@ gone:
   sample: []
 """
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -316,7 +317,8 @@ def _result(module: AnsibleModule, state: State, plan: Plan, skipped: list[dict[
 def run(module: AnsibleModule) -> None:
     """Plan, then carry out unless in check mode, then read everything back."""
     params = module.params
-    state = resctrl.read_state(params["mount_point"].rstrip("/"))
+    # The table of mounts, and so the journal, know no links.
+    state = resctrl.read_state(os.path.realpath(params["mount_point"]))
     if state is None:
         _unmounted(module)
         return

@@ -122,6 +122,7 @@ foreign_groups:
   sample: []
 """
 
+import os
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -203,7 +204,7 @@ def _closids(state: State | None) -> dict[str, int | None]:
 def run(module: AnsibleModule) -> None:
     """Read everything and exit."""
     params = module.params
-    mount_point = params["mount_point"].rstrip("/")
+    mount_point = os.path.realpath(params["mount_point"])
     host = resctrl_facts.read_host(params["proc_root"])
     state = resctrl.read_state(mount_point, params["proc_root"])
     ours = _ours(module)

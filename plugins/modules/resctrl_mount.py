@@ -78,6 +78,7 @@ actions:
   sample: ["mounted on /sys/fs/resctrl with no options"]
 """
 
+import os
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -92,7 +93,8 @@ def run(module: AnsibleModule) -> None:
     params = module.params
     book = journal.Journal(f"{params['state_dir']}/journal.json")
     places = resctrl_mount.Places()
-    mounter = resctrl_mount.Mounter(params["mount_point"], params["options"], book, "resctrl_mount", places)
+    point = os.path.realpath(params["mount_point"])
+    mounter = resctrl_mount.Mounter(point, params["options"], book, "resctrl_mount", places)
     tasks = mounter.mounting(params["persist"]) if params["state"] == "mounted" else mounter.unmounting()
     if not module.check_mode:
         for task in tasks:

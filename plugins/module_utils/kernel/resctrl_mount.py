@@ -65,8 +65,8 @@ class Mounter:
                     f"{resctrl.MOUNT_POINT}); look at what resctrl_info says is missing, or name an existing directory"
                 )
             tasks.append(Task(f"mounted on {self._point} with {self._shown()}", self._mount))
-        if persist:
-            tasks += self._unit_tasks() if os.path.isdir(self._places.systemd_running) else self._fstab_tasks()
+        if persist and not self._is_in_fstab():
+            tasks += self._unit_tasks() if os.path.isdir(self._places.systemd_running) else [self._fstab_task()]
         return tasks
 
     def _shown(self, options: Sequence[str] | None = None) -> str:
@@ -156,22 +156,25 @@ class Mounter:
 
     # fstab
 
-    def _fstab_tasks(self) -> list[Task]:
-        line = f"{self._places.source} {self._point} {self._places.fs_type} {self._all_options('nofail')} 0 0\n"
+    def _is_in_fstab(self) -> bool:
+        for line in (self._read(self._places.fstab) or "").splitlines():
+            fields = line.split()
+            if len(fields) < 4 or fields[0].startswith("#") or mounts.unescape(fields[1]) != self._point:
+                continue
+            options = [name for name in fields[3].split(",") if name in OPTIONS]
+            if fields[2] != self._places.fs_type or set(options) != set(self._options):
+                raise ResctrlError(
+                    f"{self._places.fstab}: mounts {fields[2]} on {self._point} with {self._shown(options)}, but "
+                    f"{self._shown()} are asked for; change that line, or ask for what it has"
+                )
+            return True
+        return False
+
+    def _fstab_task(self) -> Task:
+        line = f"{self._places.source} {self._point} {self._places.fs_type} {self._all_options('nofail')} 0 0"
         present = self._read(self._places.fstab)
-        for found in (present or "").splitlines():
-            fields = found.split()
-            if len(fields) >= 4 and not found.lstrip().startswith("#") and mounts.unescape(fields[1]) == self._point:
-                options = [name for name in fields[3].split(",") if name in OPTIONS]
-                if fields[2] != self._places.fs_type or set(options) != set(self._options):
-                    raise ResctrlError(
-                        f"{self._places.fstab}: mounts {fields[2]} on {self._point} with {self._shown(options)}, but "
-                        f"{self._shown()} are asked for; change that line, or ask for what it has"
-                    )
-                return []
         missing_end = "\n" if present and not present.endswith("\n") else ""
-        appended = f"{missing_end}{line}"
-        return [Task(f"{self._places.fstab}: {line.strip()}", lambda: self._append(present, appended))]
+        return Task(f"{self._places.fstab}: {line}", lambda: self._append(present, f"{missing_end}{line}\n"))
 
     def _append(self, present: str | None, appended: str) -> None:
         path = self._places.fstab

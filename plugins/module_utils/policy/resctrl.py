@@ -9,7 +9,7 @@ Units: cache masks are whole numbers with one bit for each way; bandwidth is wha
 from __future__ import annotations
 
 INTEL, AMD = "intel", "amd"
-# An L3 domain of AMD's Milan moves 25 GB/s, of which Koordinator shares out 80 %, in the unit of its schemata: 1/8 GB/s.
+# An L3 domain of AMD's Milan moves 25 GB/s, of which Koordinator shares out 80 %, in units of 1/8 GB/s.
 _AMD_UNITS = 160
 
 
@@ -35,8 +35,8 @@ def cat_mask(root_mask: int, start_percent: int, end_percent: int, min_cbm_bits:
         )
     if not contiguous(root_mask) or not root_mask & 1:
         raise ResctrlPolicyError(
-            f"cache mask {root_mask:x} of the root group: is not contiguous from bit 0 on, so a percentage of it has no "
-            "meaning; give the mask itself"
+            f"cache mask {root_mask:x} of the root group: is not contiguous from bit 0 on, so a percentage of it has "
+            "no meaning; give the mask itself"
         )
     ways = root_mask.bit_length()
     low, high = (-(-ways * percent // 100) for percent in (start_percent, end_percent))

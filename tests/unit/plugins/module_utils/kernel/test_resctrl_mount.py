@@ -131,6 +131,12 @@ def test_fstab_with_other_options_is_named(plain: Host) -> None:
     assert plain.mount("cdp") == [f"mounted on {plain.point} with the options cdp"]
 
 
+def test_what_fstab_mounts_needs_no_unit(systemd: Host) -> None:
+    systemd.fstab.write_text(f"resctrl {systemd.point} resctrl defaults 0 0\n")
+    assert systemd.mount() == [f"mounted on {systemd.point} with no options"]
+    assert list(systemd.units.iterdir()) == []
+
+
 def test_with_systemd(systemd: Host) -> None:
     assert len(systemd.mount("cdp")) == 3
     (unit,) = systemd.units.iterdir()
