@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files, quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import mounts, procfs
@@ -31,6 +32,7 @@ _FILES = frozenset(
     {"cpus", "cpus_list", "ctrl_hw_id", "mba_MBps_event", "mode", "mon_hw_id", "schemata", "size", "tasks"}
 )
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:+-]{0,199}\Z")
+_Item = TypeVar("_Item")
 _NUMBER = {16: re.compile(r"[0-9a-fA-F]{1,16}\Z"), 10: re.compile(r"[0-9]{1,10}\Z")}
 
 
@@ -226,8 +228,8 @@ def read_state(mount_point: str = MOUNT_POINT, proc_root: str = procfs.PROC_ROOT
     found = mounted(mount_point, proc_root)
     if found is None:
         return None
-    names = _subdirectories(mount_point)
-    groups = [_group("", mount_point), *(_group(name, f"{mount_point}/{name}") for name in names)]
+    below = (_if_there(_group, name, f"{mount_point}/{name}") for name in _subdirectories(mount_point))
+    groups = [_group("", mount_point), *(group for group in below if group is not None)]
     info = read_info(mount_point)
     present = {"cdp": info.cdp, "mba_MBps": info.mba_mbps}
     options = tuple(name for name in _OPTIONS if name in found.options or present.get(name))
@@ -250,9 +252,24 @@ def _subdirectories(directory: str) -> list[str]:
         raise ResctrlError(f"{directory}: cannot be listed: {exc.strerror}; run as root") from exc
 
 
+def _if_there(read_one: Callable[[str, str], _Item], name: str, directory: str) -> _Item | None:
+    """Return what is read of a group, None where others have removed it meanwhile."""
+    try:
+        return read_one(name, directory)
+    except ResctrlError:
+        if os.path.isdir(directory):
+            raise
+        return None
+
+
+def _monitor(name: str, directory: str) -> Monitor:
+    return Monitor(name, directory, read_cpus(directory))
+
+
 def _group(name: str, directory: str) -> Group:
     below = f"{directory}/mon_groups"
-    monitors = {item: Monitor(item, f"{below}/{item}", read_cpus(f"{below}/{item}")) for item in _subdirectories(below)}
+    found = (_if_there(_monitor, item, f"{below}/{item}") for item in _subdirectories(below))
+    monitors = {item.name: item for item in found if item is not None}
     # A file system that can only monitor has groups without schemata and mode.
     schemata, mode = read_optional(f"{directory}/schemata"), read_optional(f"{directory}/mode")
     return Group(name, directory, mode or SHAREABLE, parse_schemata(schemata or ""), read_cpus(directory), monitors)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,25 @@ def test_a_whole_file_system(tmp_path: Path) -> None:
     assert state.info.closids == 4
     assert state.info.cache == resctrl.Cache(0x7FF, 1, 4, 0, sparse_masks=False)
     assert state.info.events == ("llc_occupancy", "mbm_local_bytes", "mbm_total_bytes")
+
+
+def test_groups_that_others_remove_meanwhile_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Dumped(tmp_path)
+    for path in ("/a", "/b", "/b/mon_groups/m"):
+        host.tree.mkdir(path)
+    host.state()
+    read_cpus = resctrl.read_cpus
+
+    def removed_first(directory: str) -> frozenset[int]:
+        if directory.endswith(("/a", "/m")):
+            shutil.rmtree(directory)
+        return read_cpus(directory)
+
+    monkeypatch.setattr(resctrl, "read_cpus", removed_first)
+    state = resctrl.read_state(str(host.point), str(host.proc))
+    assert state is not None
+    assert sorted(state.groups) == ["", "b"]
+    assert state.groups["b"].monitors == {}
 
 
 def test_options_from_the_table_of_mounts_and_from_what_is_there(tmp_path: Path) -> None:
