@@ -55,6 +55,7 @@ class Standin(mfusepy.Operations):  # type: ignore[misc]
 
     def __init__(self, machine: Machine, delay_s: float = 0.0, pid_file: str | None = None) -> None:
         """Start as a fresh mount; each change takes `delay_s` longer, so that a test can step in."""
+        self.served = False
         self._pid_file = pid_file
         self._tree = Tree(Resctrl(machine))
         self._lock = threading.Lock()
@@ -63,6 +64,7 @@ class Standin(mfusepy.Operations):  # type: ignore[misc]
 
     def init(self, _path: str) -> None:
         """Tell who serves the mount."""
+        self.served = True
         if self._pid_file:
             with open(self._pid_file, "w", encoding="ascii") as handle:
                 handle.write(f"{os.getpid()}\n")
@@ -191,21 +193,27 @@ def machine(options: argparse.Namespace) -> Machine:
 
 
 def main() -> None:
-    """Mount, and serve until it is unmounted."""
+    """Mount, and serve until it is unmounted or told to end."""
     options = parse_arguments()
-    mfusepy.FUSE(
-        Standin(machine(options), options.delay_s, options.pid_file),
-        os.path.abspath(options.mountpoint),
-        foreground=not options.background,
-        fsname="resctrl-standin",
-        subtype="resctrl",
-        allow_other=True,
-        direct_io=True,
-        entry_timeout=0,
-        attr_timeout=0,
-        negative_timeout=0,
-        ac_attr_timeout=0,
-    )
+    standin = Standin(machine(options), options.delay_s, options.pid_file)
+    try:
+        mfusepy.FUSE(
+            standin,
+            os.path.abspath(options.mountpoint),
+            foreground=not options.background,
+            fsname="resctrl-standin",
+            subtype="resctrl",
+            allow_other=True,
+            direct_io=True,
+            entry_timeout=0,
+            attr_timeout=0,
+            negative_timeout=0,
+            ac_attr_timeout=0,
+        )
+    except RuntimeError:
+        # FUSE calls being ended by a signal an error too.
+        if not standin.served:
+            raise
 
 
 if __name__ == "__main__":
