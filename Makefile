@@ -11,7 +11,7 @@ TEST_STAMP := $(VENV)/.requirements-test.txt.stamp
 PLAYBOOKS := preflight provision calibrate compare report reset
 BENCHMARKS := matrix node
 # Debian packages that only tests need; what a testbed needs is installed by its roles.
-TEST_PACKAGES := git make gcc libc6-dev iproute2 util-linux procps chromium chromium-driver shellcheck
+TEST_PACKAGES := git make gcc libc6-dev iproute2 util-linux procps chromium chromium-driver shellcheck fuse3 libfuse3-3
 ARGS ?=
 
 # Ansible refuses to start in a locale that isn't UTF-8, which is what a bare machine has.

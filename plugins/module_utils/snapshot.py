@@ -18,9 +18,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, files
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, cgroup_report, netns, procfs
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
+    cgroup,
+    cgroup_report,
+    mounts,
+    netns,
+    procfs,
+    resctrl,
+)
 
 Snapshot = Mapping[str, Mapping[str, str]]
+_UNREADABLE = (
+    cgroup.CgroupError,
+    commands.CommandError,
+    files.FilesError,
+    mounts.MountsError,
+    netns.NetnsError,
+    procfs.ProcError,
+    resctrl.ResctrlError,
+)
 
 # Values that the kernel changes by itself, below /proc/sys. Not in a snapshot, since no two would ever be equal.
 VOLATILE_SYSCTLS = (
@@ -88,6 +104,7 @@ def take(wanted: Wanted) -> dict[str, dict[str, str]]:
         "netns": lambda: ((name, "") for name in netns.names(wanted.netns_root)),
         "processes": lambda: _processes(wanted),
         "qdiscs": lambda: _network(wanted, ["tc", "-j", "qdisc", "show"], "dev"),
+        "resctrl": lambda: _resctrl(wanted.proc_root),
         "routes": lambda: _network(wanted, ["ip", "-j", "route", "show", "table", "all"], "dev"),
         "sysctls": lambda: _sysctls(os.path.join(wanted.proc_root, "sys")),
     }
@@ -96,7 +113,7 @@ def take(wanted: Wanted) -> dict[str, dict[str, str]]:
         try:
             shown = ((key, text) for key, text in read() if not _ignored(f"{name}/{key}", wanted.ignore))
             picture[name] = dict(sorted(shown))
-        except (cgroup.CgroupError, commands.CommandError, files.FilesError, netns.NetnsError, procfs.ProcError) as exc:
+        except _UNREADABLE as exc:
             raise SnapshotError(f"snapshot of {name}: {exc}") from exc
         except OSError as exc:
             raise SnapshotError(f"snapshot of {name}: {exc.filename}: {exc.strerror}; run as root") from exc
@@ -141,6 +158,17 @@ def _cgroups(wanted: Wanted) -> Iterator[tuple[str, str]]:
                     continue
                 if text is not None:
                     yield f"{directory}/{name}", text.strip()
+
+
+def _resctrl(proc_root: str) -> Iterator[tuple[str, str]]:
+    """Yield every group of every mounted resctrl with what can be set in it; threads come and go."""
+    for point in dict.fromkeys(item.point for item in mounts.read(proc_root) if item.fs_type in resctrl.FS_TYPES):
+        state = resctrl.read_state(point, proc_root)
+        for group in state.groups.values() if state else ():
+            lines = [line.text.strip() for line in group.lines]
+            yield group.directory, "; ".join([f"mode {group.mode}", *lines, f"CPUs {sorted(group.cpus)}"])
+            for monitor in group.monitors.values():
+                yield monitor.directory, f"CPUs {sorted(monitor.cpus)}"
 
 
 def _tree(path: str) -> Iterator[tuple[str, str]]:

@@ -18,9 +18,12 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     cgroup_lines,
     cgroup_restore,
     cgroup_values,
+    mounts,
     netns,
     processes,
     procfs,
+    resctrl,
+    resctrl_undo,
 )
 
 SUBTREE_CONTROL = "cgroup.subtree_control"
@@ -52,6 +55,8 @@ class Undo:
             "link": self._link,
             "package": self._package,
             "unit": self._unit,
+            "resctrl": lambda entry, check: resctrl_undo.undo_resctrl(entry, check, self.proc_root),
+            "mount": lambda entry, check: resctrl_undo.undo_mount(entry, check, self.proc_root, self.run),
         }
         return {kind: _guarded(handler) for kind, handler in table.items()}
 
@@ -124,9 +129,11 @@ def _guarded(handler: Callable[[Entry, bool], Outcome]) -> Handler:
             files.FilesError,
             commands.CommandError,
             cgroup.CgroupError,
+            mounts.MountsError,
             netns.NetnsError,
             processes.ProcessError,
             procfs.ProcError,
+            resctrl.ResctrlError,
         ) as exc:
             return _failed(str(exc))
         except OSError as exc:

@@ -12,9 +12,9 @@ version_added: 0.1.0
 description:
   - Pictures what the collection may change on a host, sorted and without what changes by itself, so that two pictures
     are equal exactly when the host is as it was.
-  - Shows control groups with their values, links with addresses, qdiscs, routes, network namespaces, mounts, sysctls,
-    files that are asked for, and processes of the collection. Network state is that of the namespace in which the
-    module runs.
+  - Shows control groups and resctrl groups with their values, links with addresses, qdiscs, routes, network namespaces,
+    mounts, sysctls, files that are asked for, and processes of the collection. Network state is that of the namespace
+    in which the module runs.
   - 'Sysctls that the kernel changes by itself are left out: C(fs.*-nr), C(fs.dentry-state), C(fs.inode-state),
     C(fs.quota.*), C(kernel.ns_last_pid), C(kernel.pty.nr), C(kernel.random.*), C(kernel.sched_domain.*),
     C(net.netfilter.nf_conntrack_count), C(vm.stat_refresh), C(dev.cdrom.info).'
@@ -71,7 +71,7 @@ EXAMPLES = r"""
 RETURN = r"""
 snapshot:
   description: The picture by section and key. Sections are cgroups, files, links, mounts, netns, processes, qdiscs,
-    routes and sysctls.
+    resctrl, routes and sysctls.
   returned: success
   type: dict
   sample: {"netns": {"tested": ""}, "sysctls": {"vm.swappiness": "60"}}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, snapshot
+from tests.support.resctrl_dump import Dumped
 
 MOUNTINFO = """\
 23 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
@@ -118,3 +119,17 @@ def test_unexpected_output_is_a_sentence(host: snapshot.Wanted) -> None:
     missing = snapshot.Wanted(**{**host.__dict__, "proc_root": str(host.netns_root)})
     with pytest.raises(snapshot.SnapshotError, match=r"snapshot of cgroups: .*mountinfo: cannot be read"):
         snapshot.take(missing)
+
+
+def test_groups_of_resctrl_with_their_values(tmp_path: Path) -> None:
+    host = Dumped(tmp_path)
+    for path in ("/BE", "/BE/mon_groups/m"):
+        host.tree.mkdir(path)
+    host.tree.write("/BE/schemata", b"L3:0=f\n", 1)
+    host.state()
+    shown = dict(snapshot._resctrl(str(host.proc)))
+    assert shown == {
+        f"{host.point}": "mode shareable; L3:0=7ff; MB:0=100; CPUs [0, 1]",
+        f"{host.point}/BE": "mode shareable; L3:0=f; MB:0=100; CPUs []",
+        f"{host.point}/BE/mon_groups/m": "CPUs []",
+    }
