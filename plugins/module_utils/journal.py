@@ -22,7 +22,7 @@ from typing import Any, Callable
 from ansible_collections.colocation.testbed.plugins.module_utils import files
 
 SCHEMA = 1
-KINDS = ("file", "value", "directory", "cgroup", "process", "netns", "link", "package", "unit")
+KINDS = ("file", "value", "directory", "cgroup", "process", "netns", "link", "package", "unit", "swap", "grub")
 LOCK_DEADLINE_S = 30.0
 _POLL_S = 0.05
 _FLUSH_S = 0.25
