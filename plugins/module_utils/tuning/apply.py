@@ -10,9 +10,8 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, journal
+from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, journal, own_changes
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import interrupts, knob, netns_value, swap
-from ansible_collections.colocation.testbed.plugins.module_utils.tuning import persisted
 from ansible_collections.colocation.testbed.plugins.module_utils.tuning.plan import Plan, Rewrite, Write
 from ansible_collections.colocation.testbed.plugins.module_utils.tuning.settings import Roots, TuningError
 from ansible_collections.colocation.testbed.plugins.module_utils.tuning.swaps import Switch
@@ -27,11 +26,6 @@ class Tools:
     roots: Roots
     book: journal.Journal
     run: swap.Run = commands.run
-
-
-def written(book: journal.Journal) -> dict[str, str]:
-    """Return the fingerprints of our drop-in files as they were written last. Raises JournalError."""
-    return {entry.target: entry.note for entry in book.entries() if entry.kind == "file" and entry.note}
 
 
 def _value_change(write: Write, roots: Roots, space: netns_value.Space | None) -> journal.Change:
@@ -58,7 +52,7 @@ def changes(plan: Plan, roots: Roots) -> list[journal.Change]:
         folder = os.path.dirname(item.path)
         if not os.path.isdir(folder):
             found.append(journal.Change("directory", folder))
-        note = "" if item.text is None else persisted.fingerprint(item.text)
+        note = "" if item.text is None else own_changes.fingerprint(item.text)
         found.append(journal.Change("file", item.path, files.capture(item.path), note))
     found += [_switch_change(item) for item in reversed(plan.switches)]
     found += [_value_change(write, roots, space) for write in reversed(plan.writes)]

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -39,15 +38,6 @@ class DropIn:
             return self.text
         lines = sysctl.render(kept) if self.keeper == SYSCTL else _render_writes(kept)
         return _HEADER + lines if kept else None
-
-    def edited(self, written_sha256: str | None) -> bool:
-        """Tell whether somebody changed the file since we wrote it last."""
-        return self.text is not None and written_sha256 is not None and fingerprint(self.text) != written_sha256
-
-
-def fingerprint(text: str) -> str:
-    """Return what the journal notes of a file that we write."""
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read(keeper: str, roots: Roots) -> DropIn:

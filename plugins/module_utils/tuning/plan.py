@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ansible_collections.colocation.testbed.plugins.module_utils import own_changes
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import knob, sysctl
 from ansible_collections.colocation.testbed.plugins.module_utils.tuning import persisted, swaps, targets
 from ansible_collections.colocation.testbed.plugins.module_utils.tuning.settings import Roots, Setting, TuningError
@@ -198,8 +199,8 @@ class _Planner:
             text = drop_in.updated(wanted)
             if text != drop_in.text:
                 rewrites.append(Rewrite(drop_in.path, drop_in.text, text))
-            if drop_in.edited(written.get(drop_in.path)):
-                warnings.append(f"{drop_in.path} was changed by hand since it was written; put such values elsewhere")
+            by_hand = own_changes.edited(drop_in.path, drop_in.text, written)
+            warnings += [by_hand] if by_hand else []
             warnings += [
                 f"{path} sets {key} to {value!r} at boot, against {wanted[key]!r} in {drop_in.path}; remove it there"
                 for key, path, value in persisted.overriding(keeper, wanted, self.roots)

@@ -23,7 +23,7 @@ THP = {"kind": "thp", "name": "enabled", "value": "never"}
 
 def planned(tools, *raw, persist=True):
     parsed, problems = settings.parse(list(raw), persist, "fail")
-    return plan.plan(parsed, problems, tools.roots, apply.written(tools.book))
+    return plan.plan(parsed, problems, tools.roots, own_changes.written(tools.book))
 
 
 def tune(tools, *raw, persist=True):

@@ -182,7 +182,7 @@ def test_a_governor_goes_before_the_energy_preference(host):
 
 def test_a_shared_frequency_policy_is_set_as_a_whole(host):
     host.put(f"{host.roots.sys}/{CPU}/cpufreq/policy0/affected_cpus", "0 1\n")
-    with pytest.raises(TuningError, match="CPUs 0,1 have one frequency policy .*; name all of them or none"):
+    with pytest.raises(TuningError, match=r"CPUs 0,1 have one frequency policy .*; name all of them or none"):
         planned(host, {"kind": "governor", "value": "performance", "cpus": "1"})
 
 
