@@ -38,7 +38,7 @@ def components(name: str) -> tuple[str, ...]:
     plain = name if first is not None and first.group() == "/" else name.translate(str.maketrans("./", "/."))
     parts = tuple(plain.split("/"))
     wrong = [part for part in parts if not _COMPONENT.match(part) or part in (".", "..")]
-    if wrong or len(parts) < 2:
+    if wrong or len(parts) < 2 or name.startswith("-"):
         raise SysctlError(f"{name!r}: is not the name of a sysctl; write it like 'vm.swappiness' or 'vm/swappiness'")
     return parts
 
@@ -60,7 +60,7 @@ def assignments(text: str) -> Iterator[tuple[str, str]]:
     Names are canonical. Comments, patterns, and lines without a value are left out; so is what is no name at all.
     """
     for line in text.splitlines():
-        name, sign, value = line.strip().lstrip("-").partition("=")
+        name, sign, value = line.strip().removeprefix("-").partition("=")
         if not sign or line.lstrip().startswith(("#", ";")):
             continue
         try:

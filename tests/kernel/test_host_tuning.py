@@ -1,0 +1,194 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Host tuning against the real kernel: sysctls of a namespace of our own, and values that are put back at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RUNNER = ROOT / "tests/support/run_module.py"
+THP = Path("/sys/kernel/mm/transparent_hugepage")
+pytestmark = pytest.mark.kernel
+
+NET = [
+    {"kind": "sysctl", "name": "net.ipv4.ip_local_port_range", "value": "20000 30000"},
+    {"kind": "sysctl", "name": "net.ipv4.tcp_keepalive_time", "value": 60},
+    {"kind": "sysctl", "name": "net.ipv4.conf.default.rp_filter", "value": 1},
+    {"kind": "sysctl", "name": "net/core/somaxconn", "value": "128"},
+]
+
+
+class Host:
+    """A network namespace, or the machine itself, with a state directory."""
+
+    def __init__(self, directory: Path, netns: str | None) -> None:
+        self.state = directory / "state"
+        self.prefix = ["nsenter", f"--net=/run/netns/{netns}"] if netns else []
+
+    def start(
+        self, name: str, options: dict[str, Any], *more: str, prefix: list[str]
+    ) -> subprocess.CompletedProcess[str]:
+        given = json.dumps({"state_dir": str(self.state), **options})
+        argv = [*prefix, sys.executable, str(RUNNER), name, given, *more]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "collections")}
+        return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    def module(self, name: str, prefix: list[str] | None = None, **options: Any) -> dict[str, Any]:
+        done = self.start(name, options, prefix=self.prefix if prefix is None else prefix)
+        if not done.stdout.strip():
+            raise AssertionError(done.stderr)
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    def tune(self, *settings: dict[str, Any], **options: Any) -> dict[str, Any]:
+        return self.module("host_tuning", settings=list(settings), **options)
+
+    def sysctls(self, *names: str) -> dict[str, str]:
+        """Return the text of sysctls as this host sees them, byte for byte."""
+        paths = [f"/proc/sys/{name.replace('.', '/')}" for name in names]
+        argv = [*self.prefix, sys.executable, "-c", "import sys; [print(repr(open(p).read())) for p in sys.argv[1:]]"]
+        done = subprocess.run([*argv, *paths], capture_output=True, text=True, timeout=60, check=True)
+        return dict(zip(names, done.stdout.splitlines(), strict=True))
+
+
+NAMES = [str(item["name"]) for item in NET]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Host:
+    return Host(tmp_path, None)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    if shutil.which("ip") is None:
+        pytest.skip("needs iproute2")
+    name = f"colocation-tuning-{os.getpid()}"
+    subprocess.run(["ip", "netns", "add", name], check=True, timeout=30)
+    yield Host(tmp_path, name)
+    subprocess.run(["ip", "netns", "delete", name], check=True, timeout=30)
+
+
+def test_once_predicted_and_back_within_the_namespace(host: Host, machine: Host) -> None:
+    before, outside = host.sysctls(*NAMES), machine.sysctls(*NAMES)
+    predicted = host.tune(*NET, _ansible_check_mode=True, _ansible_diff=True)
+    assert host.sysctls(*NAMES) == before
+    done = host.tune(*NET, _ansible_diff=True)
+    assert (done["changed"], predicted["diff"], predicted["settings"]) == (True, done["diff"], done["settings"])
+    assert host.tune(*NET)["changed"] is False
+    assert host.sysctls("net.core.somaxconn")["net.core.somaxconn"] == "'128\\n'"
+    assert host.tune(state="absent")["changed"] is True
+    assert host.sysctls(*NAMES) == before
+    assert machine.sysctls(*NAMES) == outside
+
+
+def test_undo_from_outside_reaches_the_namespace_and_leaves_the_machine(host: Host, machine: Host) -> None:
+    before, outside = host.sysctls(*NAMES), machine.sysctls(*NAMES)
+    host.tune(*NET)
+    undone = machine.module("journal_undo")
+    assert any("in network namespace colocation-tuning-" in text for text in undone["undone"])
+    assert host.sysctls(*NAMES) == before
+    assert machine.sysctls(*NAMES) == outside
+    assert not host.state.exists()
+
+
+def test_undo_of_a_namespace_that_is_gone(host: Host, machine: Host, tmp_path: Path) -> None:
+    name = f"colocation-tuning-gone-{os.getpid()}"
+    outside = machine.sysctls(*NAMES)
+    subprocess.run(["ip", "netns", "add", name], check=True, timeout=30)
+    Host(tmp_path, name).tune(*NET)
+    subprocess.run(["ip", "netns", "delete", name], check=True, timeout=30)
+    undone = machine.module("journal_undo")["undone"]
+    assert len([text for text in undone if f"is gone with its network namespace {name}" in text]) == len(NET)
+    assert machine.sysctls(*NAMES) == outside
+
+
+def test_in_a_namespace_nothing_is_kept_for_the_next_boot(host: Host) -> None:
+    (row,) = host.tune({**NET[1], "persist": True})["settings"]
+    assert (row["result"], row["persisted"]["supported"]) == ("changed", False)
+    assert "network namespace" in row["persisted"]["reason"]
+
+
+def test_a_value_that_the_kernel_refuses_takes_the_batch_back(host: Host) -> None:
+    before = host.sysctls(*NAMES)
+    result = host.tune(*NET, {"kind": "sysctl", "name": "net.ipv4.ip_unprivileged_port_start", "value": 99999})
+    assert "ip_unprivileged_port_start: writing '99999' failed: Invalid argument" in result["msg"]
+    assert result["msg"].endswith("what came before it was taken back")
+    assert host.sysctls(*NAMES) == before
+    assert host.module("journal_undo")["undone"] == [f"{host.state}: directory removed"]
+
+
+def test_a_read_only_mount(host: Host) -> None:
+    script = 'mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && exec "$@"'
+    prefix = ["unshare", "--mount", *host.prefix, "sh", "-c", script, "sh"]
+    result = host.module("host_tuning", prefix=prefix, settings=NET)
+    assert "Read-only file system (it is mounted read-only, as in a container" in result["msg"]
+
+
+@pytest.mark.parametrize("after", [0, 1, 2, 3])
+def test_killed_in_the_middle_and_undone(host: Host, machine: Host, after: int) -> None:
+    before = host.sysctls(*NAMES)
+    killed = host.start("host_tuning", {"settings": NET}, str(after), prefix=host.prefix)
+    assert killed.returncode == -signal.SIGKILL
+    changed = [name for name, text in host.sysctls(*NAMES).items() if text != before[name]]
+    assert len(changed) == after
+    machine.module("journal_undo")
+    assert host.sysctls(*NAMES) == before
+
+
+def test_killed_in_the_middle_and_run_again(host: Host) -> None:
+    before = host.sysctls(*NAMES)
+    assert host.start("host_tuning", {"settings": NET}, "2", prefix=host.prefix).returncode == -signal.SIGKILL
+    assert host.tune(*NET)["changed"] is True
+    host.tune(state="absent")
+    assert host.sysctls(*NAMES) == before
+
+
+def test_of_two_values_that_exclude_each_other_the_old_one_comes_back(machine: Host) -> None:
+    pair = ("vm.dirty_background_ratio", "vm.dirty_background_bytes")
+    before = machine.sysctls(*pair)
+    if before[pair[1]] != "'0\\n'":
+        pytest.skip("this machine has vm.dirty_background_bytes in effect")
+    try:
+        wanted = {"kind": "sysctl", "name": pair[1], "value": 2**30}
+        assert machine.tune(wanted)["changed"] is True
+        assert machine.sysctls(*pair)[pair[0]] == "'0\\n'"
+        assert machine.tune(wanted)["changed"] is False
+    finally:
+        machine.module("journal_undo")
+    assert machine.sysctls(*pair) == before
+
+
+@pytest.mark.skipif(not os.access(THP / "defrag", os.W_OK), reason="needs transparent huge pages")
+def test_a_choice_among_several(machine: Host) -> None:
+    before = (THP / "defrag").read_text()
+    other = "madvise" if "[defer+madvise]" in before else "defer+madvise"
+    try:
+        result = machine.tune({"kind": "thp", "name": "defrag", "value": other}, _ansible_diff=True)
+        assert list(result["diff"][0]["after"].values()) == [other]
+        assert machine.tune({"kind": "thp", "name": "defrag", "value": other})["changed"] is False
+    finally:
+        undone = machine.module("journal_undo")["undone"]
+    assert (THP / "defrag").read_text() == before
+    assert not [text for text in undone if "someone else" in text]
+
+
+def test_bad_settings_change_nothing(machine: Host) -> None:
+    result = machine.tune(
+        {"kind": "thp", "name": "enabled", "value": True}, {"kind": "rps", "name": "nope", "value": "0"}
+    )
+    assert "settings[0] thp enabled: the value is the boolean true" in result["msg"]
+    assert "settings[1] rps nope: no interface 'nope' has receive queues" in result["msg"]
+    assert not machine.state.exists()
