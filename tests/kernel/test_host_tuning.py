@@ -192,3 +192,66 @@ def test_bad_settings_change_nothing(machine: Host) -> None:
     assert "settings[0] thp enabled: the value is the boolean true" in result["msg"]
     assert "settings[1] rps nope: no interface 'nope' has receive queues" in result["msg"]
     assert not machine.state.exists()
+
+
+@pytest.fixture
+def swap_file(tmp_path: Path) -> Iterator[Path]:
+    """A file of our own that the kernel can swap to, not in use."""
+    if shutil.which("mkswap") is None or not os.path.exists("/proc/swaps"):
+        pytest.skip("needs swap and util-linux")
+    path = tmp_path / "swap"
+    path.write_bytes(bytes(2**22))
+    path.chmod(0o600)
+    subprocess.run(["mkswap", str(path)], check=True, capture_output=True, timeout=30)
+    tried = subprocess.run(["swapon", str(path)], check=False, capture_output=True, timeout=30)
+    if tried.returncode:
+        pytest.skip(f"the file system of {tmp_path} cannot hold swap")
+    subprocess.run(["swapoff", str(path)], check=True, timeout=30)
+    yield path
+    if str(path) in Path("/proc/swaps").read_text():
+        subprocess.run(["swapoff", str(path)], check=True, timeout=30)
+
+
+def _in_use(path: Path) -> str | None:
+    """Return the priority of an area that is in use."""
+    lines = [line.split() for line in Path("/proc/swaps").read_text().splitlines()]
+    return next((fields[-1] for fields in lines if fields[0] == str(path)), None)
+
+
+def test_swap_on_and_off_and_back(machine: Host, swap_file: Path) -> None:
+    setting = {"kind": "swap", "name": str(swap_file)}
+    assert machine.tune({**setting, "value": "enabled"})["settings"][0]["live"]["after"] == "enabled"
+    assert _in_use(swap_file)
+    machine.tune(state="absent")
+    assert _in_use(swap_file) is None
+    subprocess.run(["swapon", "-p", "7", str(swap_file)], check=True, timeout=30)
+    assert machine.tune({**setting, "value": "disabled"}, _ansible_check_mode=True)["changed"] is True
+    assert _in_use(swap_file) == "7"
+    machine.tune({**setting, "value": "disabled"})
+    assert _in_use(swap_file) is None
+    assert machine.tune({**setting, "value": "disabled"})["changed"] is False
+    machine.module("journal_undo")
+    assert _in_use(swap_file) == "7"
+
+
+def test_a_file_that_is_no_swap_area(machine: Host, tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(bytes(2**16))
+    wanted = {"kind": "swap", "name": str(tmp_path / "plain"), "value": "enabled"}
+    result = machine.tune(wanted)
+    assert "read swap header failed" in result["msg"]
+    assert result["msg"].endswith("what came before it was taken back")
+    assert machine.module("journal_undo")["undone"] == [f"{machine.state}: directory removed"]
+
+
+def test_an_interrupt_moves_and_comes_back(machine: Host) -> None:
+    files = [place.parent / "smp_affinity_list" for place in Path("/proc/irq").glob("*/ACPI:*")]
+    if not files or any("0" not in path.read_text() or path.read_text() == "0\n" for path in files):
+        pytest.skip("needs an interrupt of ACPI that may be served by several CPUs")
+    before = [path.read_text() for path in files]
+    try:
+        rows = machine.tune({"kind": "irq_affinity", "name": "ACPI:*", "value": "0"})["settings"]
+        assert {row["result"] for row in rows} <= {"changed", "refused"}
+        assert all((row["live"]["after"] == "0") == (row["result"] == "changed") for row in rows)
+    finally:
+        machine.module("journal_undo")
+    assert [path.read_text() for path in files] == before
