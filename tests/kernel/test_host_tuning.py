@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from tooling import run
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = ROOT / "tests/support/run_module.py"
@@ -255,3 +258,22 @@ def test_an_interrupt_moves_and_comes_back(machine: Host) -> None:
     finally:
         machine.module("journal_undo")
     assert [path.read_text() for path in files] == before
+
+
+def test_the_playbook_of_the_documentation(host: Host, tmp_path: Path) -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/host-tuning.md").read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "play.yml").write_text(blocks[0])
+    variables = {
+        "ansible_connection": "colocation.testbed.netns",
+        "ansible_netns": host.prefix[1].rpartition("/")[2],
+        "ansible_python_interpreter": sys.executable,
+        "host_tuning_state_dir": str(host.state),
+    }
+    inventory = {"tested": {"hosts": {"node": variables}}}
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump(inventory))
+    before = host.sysctls("net.core.somaxconn", "net.ipv4.tcp_rmem")
+    run(["ansible-playbook", "-i", tmp_path / "hosts.yml", tmp_path / "play.yml"])
+    assert host.sysctls("net.ipv4.tcp_rmem")["net.ipv4.tcp_rmem"] == "'4096\\t131072\\t16777216\\n'"
+    off = ["-e", "host_tuning_state=absent"]
+    assert "changed=0" not in run(["ansible-playbook", "-i", tmp_path / "hosts.yml", tmp_path / "play.yml", *off])
+    assert host.sysctls("net.core.somaxconn", "net.ipv4.tcp_rmem") == before
