@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ansible_collections.colocation.testbed.plugins.module_utils import journal
 
@@ -30,6 +30,20 @@ def edited(path: str, text: str | None, written_last: Mapping[str, str]) -> str 
     if text is None or fingerprint(text) == written_last.get(path, fingerprint(text)):
         return None
     return f"{path} was changed by hand since it was written; put such values elsewhere"
+
+
+def forget_failed(book: journal.Journal, changes: Sequence[journal.Change], before: Iterable[journal.Entry]) -> None:
+    """Make the journal what it was before changes that were taken back: new entries go, old ones get their notes again.
+
+    ``before`` are the entries from before the changes were recorded. Raises JournalError.
+    """
+    known = {(entry.kind, entry.target): entry for entry in before}
+    keys = {(change.kind, change.target) for change in changes}
+    renewed = [known[key] for key in sorted(keys & set(known)) if known[key].note]
+    if renewed:
+        again = [journal.Change(entry.kind, entry.target, entry.previous, entry.note) for entry in renewed]
+        book.record_many(again, renewed[0].by)
+    book.forget_many(keys - set(known))
 
 
 def undo(

@@ -20,6 +20,9 @@ import pytest
 import yaml
 from tooling import run
 
+from ansible_collections.colocation.testbed.plugins.module_utils.tuning import persisted
+from ansible_collections.colocation.testbed.plugins.module_utils.tuning.targets import SYSCTL, TMPFILES
+
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = ROOT / "tests/support/run_module.py"
 THP = Path("/sys/kernel/mm/transparent_hugepage")
@@ -277,3 +280,19 @@ def test_the_playbook_of_the_documentation(host: Host, tmp_path: Path) -> None:
     off = ["-e", "host_tuning_state=absent"]
     assert "changed=0" not in run(["ansible-playbook", "-i", tmp_path / "hosts.yml", tmp_path / "play.yml", *off])
     assert host.sysctls("net.core.somaxconn", "net.ipv4.tcp_rmem") == before
+
+
+def test_the_programs_that_read_our_files_at_boot_understand_them(host: Host, tmp_path: Path) -> None:
+    if shutil.which("systemd-tmpfiles") is None or shutil.which("sysctl") is None:
+        pytest.skip("needs systemd-tmpfiles and procps")
+    value = "50% of a\\b c"
+    (tmp_path / "file").write_text("before\n")
+    tmpfiles = persisted.DropIn(TMPFILES, "x", None, {}).updated({str(tmp_path / "file"): value})
+    (tmp_path / "tmpfiles.conf").write_text(str(tmpfiles))
+    subprocess.run(["systemd-tmpfiles", "--create", str(tmp_path / "tmpfiles.conf")], check=True, timeout=30)
+    assert (tmp_path / "file").read_text() == value
+    wanted = {str(item["name"]): " ".join(str(item["value"]).split()) for item in NET}
+    sysctls = persisted.DropIn(SYSCTL, "x", None, {}).updated(wanted)
+    (tmp_path / "sysctl.conf").write_text(str(sysctls))
+    subprocess.run([*host.prefix, "sysctl", "-q", "-p", str(tmp_path / "sysctl.conf")], check=True, timeout=30)
+    assert host.tune(*NET)["changed"] is False

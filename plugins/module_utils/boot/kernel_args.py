@@ -184,7 +184,7 @@ def apply(made: Plan, roots: Roots, book: journal.Journal, run: Run = commands.r
     Raises GrubError (taken back), or JournalError (nothing was changed).
     """
     changes = _changes(made, roots)
-    known = {(entry.kind, entry.target) for entry in book.entries()}
+    before = book.entries()
     book.record_many(changes, BY)
     try:
         _write(roots, made.text)
@@ -193,10 +193,10 @@ def apply(made: Plan, roots: Roots, book: journal.Journal, run: Run = commands.r
     except (commands.CommandError, files.FilesError, GrubError) as exc:
         _take_back(made, roots, run, exc)
         for change in changes:
-            if change.kind == "directory" and ("directory", change.target) not in known:
+            if change.kind == "directory":
                 with contextlib.suppress(OSError):
                     os.rmdir(change.target)
-        book.forget_many({(change.kind, change.target) for change in changes} - known)
+        own_changes.forget_failed(book, changes, before)
         raise GrubError(f"{exc}; what came before it was taken back") from exc
 
 

@@ -147,8 +147,8 @@ def apply(plan: Plan, tools: Tools) -> dict[str, str]:
     journal and is named in the error.
     """
     wanted = changes(plan, tools.roots)
-    keys = {(change.kind, change.target) for change in wanted}
-    known = {(entry.kind, entry.target) for entry in tools.book.entries()}
+    before = tools.book.entries()
+    known = {(entry.kind, entry.target) for entry in before}
     tools.book.record_many(wanted, BY)
     batch = _Batch(tools)
     try:
@@ -160,7 +160,7 @@ def apply(plan: Plan, tools: Tools) -> dict[str, str]:
         for folder in [change.target for change in wanted if change.kind == "directory"]:
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
-        tools.book.forget_many(keys - known)
+        own_changes.forget_failed(tools.book, wanted, before)
         raise TuningError(f"{exc}; what came before it was taken back") from exc
     tools.book.forget_many({("value", path) for path in batch.refused} - known)
     return batch.refused

@@ -41,8 +41,9 @@ class Rewrite:
 
 @dataclass(frozen=True)
 class Kept:
-    """A value for the next boot: where, which is there and which shall be; or why nobody can keep it."""
+    """A value for the next boot: whether one is asked for, where, which is there and which shall be; or why not."""
 
+    asked: bool = False
     keeper: str = ""
     path: str = ""
     key: str = ""
@@ -99,14 +100,13 @@ def _kept(
 ) -> Kept:
     """Return how a value is kept over a boot; a value that shall not be kept is taken out of our file."""
     if not resolved.keeper:
-        return Kept(why=resolved.unkept if setting.persist else "")
+        return Kept(setting.persist, why=resolved.unkept)
     drop_in = drop_ins[resolved.keeper]
     root = os.path.join(roots.proc, "sys")
     key = sysctl.canonical(os.path.relpath(target.path, root)) if resolved.keeper == SYSCTL else target.path
-    why = persisted.unkept(resolved.keeper, roots) if setting.persist else ""
-    wanted = target.text if setting.persist and not why else None
-    shown = None if wanted is None else " ".join(wanted.split())
-    return Kept(resolved.keeper, drop_in.path, key, drop_in.values.get(key), shown, why)
+    why = persisted.unkept(resolved.keeper, roots)
+    wanted = " ".join(target.text.split()) if setting.persist and not why else None
+    return Kept(setting.persist, resolved.keeper, drop_in.path, key, drop_in.values.get(key), wanted, why)
 
 
 class _Planner:
@@ -172,7 +172,7 @@ class _Planner:
         found, missing = swaps.resolve(setting, self.roots)
         if missing:
             self._add_missing(setting, missing)
-        kept = Kept(why=swaps.UNKEPT if setting.persist else "")
+        kept = Kept(setting.persist, why=swaps.UNKEPT)
         for item in found:
             if not self._claim(setting, item.path, setting.value):
                 continue

@@ -69,9 +69,6 @@ def diff(plan: Plan, refused: Mapping[str, str]) -> list[dict[str, Any]]:
 def missing(plan: Plan) -> list[str]:
     """Return a warning for each setting that the host lacks, and for each value that nobody can keep over a boot."""
     lacking = [f"{item.setting.label}: skipped, {item.why}" for item in plan.rows if item.state == MISSING]
-    unkept = {
-        f"{item.setting.label}: not kept for the next boot: {item.kept.why}": None
-        for item in plan.rows
-        if item.kept.why
-    }
+    asked = [item for item in plan.rows if item.kept.asked and item.kept.why]
+    unkept = dict.fromkeys(f"{item.setting.label}: not kept for the next boot: {item.kept.why}" for item in asked)
     return [*lacking, *unkept]

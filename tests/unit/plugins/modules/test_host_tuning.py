@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
+from ansible_collections.colocation.testbed.plugins.module_utils import files
 from ansible_collections.colocation.testbed.plugins.modules import host_tuning
 from tests.support.fake_host import FakeHost
 
@@ -98,3 +100,18 @@ def test_a_corrupt_journal_stops_everything(run, host, tmp_path):
     assert "is not JSON" in run(settings=[GOVERNOR])["msg"]
     assert "is not JSON" in run(state="absent")["msg"]
     assert host.everything() == before
+
+
+def test_an_interrupt_that_refuses_does_not_count_as_changed(run, host, monkeypatch):
+    real = files.write_kernel
+
+    def write(path, text):
+        if path.endswith("irq/25/smp_affinity_list"):
+            raise files.FilesError(path) from OSError(errno.EIO, "Input/output error")
+        real(path, text)
+
+    monkeypatch.setattr(files, "write_kernel", write)
+    wanted = {"settings": [{"kind": "irq_affinity", "name": "virtio*", "value": "0"}]}
+    first, second = run(**wanted), run(**wanted)
+    assert (first["changed"], second["changed"]) == (True, False)
+    assert [row["result"] for row in second["settings"]] == ["same", "refused"]

@@ -238,3 +238,15 @@ def test_a_value_that_others_changed_since_is_put_back_and_said(host, tools):
     host.put(f"{host.roots.sys}/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n")
     (item,) = take_back(tools)
     assert "although someone else had set it to always [madvise] never" in item.outcome.text
+
+
+def test_a_batch_that_fails_leaves_the_notes_of_an_earlier_one(host, tools, kernel):
+    tune(tools, {"kind": "sysctl", "name": "vm.swappiness", "value": 10}, persist=True)
+    before = tools.book.entries()
+    kernel["sys/kernel/numa_balancing"] = errno.EINVAL
+    later = [{"kind": "sysctl", "name": "vm.swappiness", "value": 20}, {"kind": "numa_balancing", "value": 0}]
+    with pytest.raises(TuningError):
+        tune(tools, *later, persist=True)
+    assert tools.book.entries() == before
+    assert host.proc("sys/vm/swappiness") == "10"
+    assert tune(tools, later[0], persist=True)[0].warnings == ()
