@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from ansible_collections.colocation.testbed.plugins.module_utils import journal
+from ansible_collections.colocation.testbed.plugins.module_utils import files, journal
 
 
 class OwnChangesError(Exception):
@@ -32,11 +34,32 @@ def edited(path: str, text: str | None, written_last: Mapping[str, str]) -> str 
     return f"{path} was changed by hand since it was written; put such values elsewhere"
 
 
+def rewrite(path: str, text: str | None) -> None:
+    """Write a file of ours as a whole, with its directory; None removes it. Raises FilesError or OSError."""
+    if text is None:
+        files.restore(path, None)
+        return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    files.write_atomic(path, text)
+
+
+def rewriting(path: str, text: str | None) -> list[journal.Change]:
+    """Return the journal's entries for rewrite(): a directory that is to be made, and the file. Raises FilesError."""
+    folder = os.path.dirname(path)
+    made = [] if os.path.isdir(folder) else [journal.Change("directory", folder)]
+    return [*made, journal.Change("file", path, files.capture(path), "" if text is None else fingerprint(text))]
+
+
 def forget_failed(book: journal.Journal, changes: Sequence[journal.Change], before: Iterable[journal.Entry]) -> None:
     """Make the journal what it was before changes that were taken back: new entries go, old ones get their notes again.
 
-    ``before`` are the entries from before the changes were recorded. Raises JournalError.
+    Directories that were made go too. ``before`` are the entries from before the changes were recorded. Raises
+    JournalError.
     """
+    for change in changes:
+        if change.kind == "directory":
+            with contextlib.suppress(OSError):
+                os.rmdir(change.target)
     known = {(entry.kind, entry.target): entry for entry in before}
     keys = {(change.kind, change.target) for change in changes}
     renewed = [known[key] for key in sorted(keys & set(known)) if known[key].note]

@@ -136,6 +136,39 @@ def test_a_value_that_the_kernel_refuses_takes_the_batch_back(host: Host) -> Non
     assert host.module("journal_undo")["undone"] == [f"{host.state}: directory removed"]
 
 
+FORWARDING = [
+    {"kind": "sysctl", "name": "net.ipv4.ip_forward", "value": 1},
+    {"kind": "sysctl", "name": "net.ipv6.conf.all.disable_ipv6", "value": 1},
+    {"kind": "sysctl", "name": "net.ipv4.conf.default.rp_filter", "value": 2},
+]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_what_the_kernel_changes_along_with_a_value_comes_back(host: Host, refused: bool) -> None:
+    link = ["ip", "link", "add", "tuned0", "type", "veth", "peer", "name", "tuned1"]
+    subprocess.run([*host.prefix, *link], check=True, timeout=30)
+    set_up = ["sysctl", "-q", "-w", "net.ipv4.conf.tuned0.forwarding=1", "net.ipv6.conf.tuned1.disable_ipv6=1"]
+    subprocess.run([*host.prefix, *set_up], check=True, timeout=30)
+    read = [
+        "grep",
+        "-r",
+        "-s",
+        ".",
+        "/proc/sys/net/ipv4/conf",
+        "/proc/sys/net/ipv6/conf",
+        "/proc/sys/net/ipv4/ip_forward",
+    ]
+    before = subprocess.run([*host.prefix, *read], capture_output=True, check=False, timeout=30).stdout
+    more = [{"kind": "sysctl", "name": "net.ipv4.ip_local_port_range", "value": "5 1"}] if refused else []
+    result = host.tune(*FORWARDING, *more)
+    assert result.get("failed", False) is refused
+    if not refused:
+        assert host.sysctls("net.ipv4.conf.tuned1.forwarding") == {"net.ipv4.conf.tuned1.forwarding": "'1\\n'"}
+        host.tune(state="absent")
+    assert before.count(b"\n") > 200
+    assert subprocess.run([*host.prefix, *read], capture_output=True, check=False, timeout=30).stdout == before
+
+
 def test_a_read_only_mount(host: Host) -> None:
     script = 'mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && exec "$@"'
     prefix = ["unshare", "--mount", *host.prefix, "sh", "-c", script, "sh"]

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -159,23 +158,9 @@ def plan(wanted: tuple[Wanted, ...], roots: Roots, written: Mapping[str, str]) -
     return Plan(rows, text, new_text, stale and not why, after, why, tuple(warnings))
 
 
-def _write(roots: Roots, text: str | None) -> None:
-    if text is None:
-        files.restore(roots.drop_in, None)
-        return
-    os.makedirs(os.path.dirname(roots.drop_in), exist_ok=True)
-    files.write_atomic(roots.drop_in, text)
-
-
 def _changes(made: Plan, roots: Roots) -> list[journal.Change]:
     """Return the journal's entries; undoing goes backwards, so that GRUB's configuration is made last."""
-    folder = os.path.dirname(roots.drop_in)
-    found = [journal.Change("grub", roots.config, [roots.update])]
-    if not os.path.isdir(folder):
-        found.append(journal.Change("directory", folder))
-    note = "" if made.text is None else own_changes.fingerprint(made.text)
-    found.append(journal.Change("file", roots.drop_in, files.capture(roots.drop_in), note))
-    return found
+    return [journal.Change("grub", roots.config, [roots.update]), *own_changes.rewriting(roots.drop_in, made.text)]
 
 
 def apply(made: Plan, roots: Roots, book: journal.Journal, run: Run = commands.run) -> None:
@@ -187,15 +172,11 @@ def apply(made: Plan, roots: Roots, book: journal.Journal, run: Run = commands.r
     before = book.entries()
     book.record_many(changes, BY)
     try:
-        _write(roots, made.text)
+        own_changes.rewrite(roots.drop_in, made.text)
         run([roots.update], timeout_s=grub.UPDATE_TIMEOUT_S)
         _read_back(made, roots)
     except (commands.CommandError, files.FilesError, GrubError) as exc:
         _take_back(made, roots, run, exc)
-        for change in changes:
-            if change.kind == "directory":
-                with contextlib.suppress(OSError):
-                    os.rmdir(change.target)
         own_changes.forget_failed(book, changes, before)
         raise GrubError(f"{exc}; what came before it was taken back") from exc
 
@@ -212,7 +193,7 @@ def _read_back(made: Plan, roots: Roots) -> None:
 
 def _take_back(made: Plan, roots: Roots, run: Run, cause: Exception) -> None:
     try:
-        _write(roots, made.before)
+        own_changes.rewrite(roots.drop_in, made.before)
         run([roots.update], timeout_s=grub.UPDATE_TIMEOUT_S, check=not isinstance(cause, commands.CommandError))
     except (commands.CommandError, files.FilesError) as exc:
         raise GrubError(f"{cause}; could not be taken back: {exc}; run reset") from exc

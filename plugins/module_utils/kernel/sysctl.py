@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -52,6 +53,25 @@ def canonical(name: str) -> str:
 def path(name: str, proc_root: str = PROC_ROOT) -> str:
     """Return the file of a sysctl. Raises SysctlError."""
     return os.path.join(proc_root, "sys", *components(name))
+
+
+def affected(name: str, proc_root: str = PROC_ROOT) -> tuple[str, ...]:
+    """Return the files that the kernel changes along with a sysctl, where undoing that one doesn't bring them back.
+
+    Forwarding of IPv4 sets that of every interface and refuses redirects (inet_forward_change in net/ipv4/devinet.c);
+    ``default`` of IPv4 and ``all`` of IPv6 reach interfaces too.
+    """
+    parts = components(name)
+    net4, net6 = os.path.join(proc_root, "sys/net/ipv4"), os.path.join(proc_root, "sys/net/ipv6")
+    if parts in (("net", "ipv4", "ip_forward"), ("net", "ipv4", "conf", "all", "forwarding")):
+        others = [f"{net4}/ip_forward", f"{net4}/conf/all/accept_redirects"]
+        found = [*glob.glob(f"{glob.escape(net4)}/conf/*/forwarding"), *others]
+    elif parts[:4] in (("net", "ipv4", "conf", "default"), ("net", "ipv6", "conf", "all")) and len(parts) == 5:
+        folder = glob.escape(net4 if parts[1] == "ipv4" else net6)
+        found = glob.glob(f"{folder}/conf/*/{glob.escape(parts[4])}")
+    else:
+        return ()
+    return tuple(sorted(item for item in found if item != path(name, proc_root)))
 
 
 def assignments(text: str) -> Iterator[tuple[str, str]]:

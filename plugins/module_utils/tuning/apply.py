@@ -28,12 +28,16 @@ class Tools:
     run: swap.Run = commands.run
 
 
-def _value_change(write: Write, roots: Roots, space: netns_value.Space | None) -> journal.Change:
-    path, text = write.restore
-    # The note is compared with the file's text; the kernel spells a mask in its own width.
-    note = "" if write.target.form == knob.MASK else write.target.text if path == write.target.path else "0"
+def _value_change(path: str, text: str, note: str, roots: Roots, space: netns_value.Space | None) -> journal.Change:
     own = space is not None and path.startswith(os.path.join(roots.proc, "sys/net/"))
     return journal.Change("value", path, netns_value.recorded(text, space) if own and space else text, note)
+
+
+def _note(write: Write) -> str:
+    """Return what undoing compares the file's text with; the kernel spells a mask in its own width."""
+    if write.target.form == knob.MASK:
+        return ""
+    return write.target.text if write.restore[0] == write.target.path else "0"
 
 
 def _switch_change(item: Switch) -> journal.Change:
@@ -44,27 +48,18 @@ def changes(plan: Plan, roots: Roots) -> list[journal.Change]:
     """Return the journal's entries for a plan.
 
     Undoing goes backwards, and values must be undone in the order in which they are set: a governor before the energy
-    preference that it allows, swap areas by falling priority. So they are recorded last first.
+    preference that it allows, swap areas by falling priority. So they are recorded last first. What the kernel changes
+    along with a value is looked at when all values are back.
     """
     space = netns_value.current(roots.proc, roots.netns)
     found: list[journal.Change] = []
     for item in plan.files:
-        folder = os.path.dirname(item.path)
-        if not os.path.isdir(folder):
-            found.append(journal.Change("directory", folder))
-        note = "" if item.text is None else own_changes.fingerprint(item.text)
-        found.append(journal.Change("file", item.path, files.capture(item.path), note))
+        found += own_changes.rewriting(item.path, item.text)
     found += [_switch_change(item) for item in reversed(plan.switches)]
-    found += [_value_change(write, roots, space) for write in reversed(plan.writes)]
+    along = [item for write in plan.writes for item in write.along]
+    found += [_value_change(path, text, "", roots, space) for path, text in along]
+    found += [_value_change(*write.restore, _note(write), roots, space) for write in reversed(plan.writes)]
     return found
-
-
-def _rewrite(item: Rewrite, text: str | None) -> None:
-    if text is None:
-        files.restore(item.path, None)
-        return
-    os.makedirs(os.path.dirname(item.path), exist_ok=True)
-    files.write_atomic(item.path, text)
 
 
 def _switch(item: Switch, on: bool, tools: Tools) -> None:
@@ -96,7 +91,7 @@ class _Batch:
             self.switches.append(switch)
         for item in plan.files:
             self.files.append(item)
-            _rewrite(item, item.text)
+            own_changes.rewrite(item.path, item.text)
         # A later value may have changed an earlier one, and the kernel may have taken back what it had accepted.
         for write in self.writes:
             found = knob.read(write.target.path)
@@ -121,7 +116,7 @@ class _Batch:
         failed: list[str] = []
         for item in reversed(self.files):
             with self._noting(item.path, failed):
-                _rewrite(item, item.before)
+                own_changes.rewrite(item.path, item.before)
         for switch in self.switches:
             with self._noting(switch.path, failed):
                 _switch(switch, not switch.on, self.tools)
@@ -130,6 +125,11 @@ class _Batch:
                 text = knob.read(write.target.path)
                 if text is not None and text != write.before:
                     knob.write(*write.restore)
+        for path, before in [item for write in self.writes for item in write.along]:
+            with self._noting(path, failed):
+                text = knob.read(path)
+                if text is not None and text.strip() != before:
+                    knob.write(path, before)
         return failed
 
     @contextlib.contextmanager
@@ -157,9 +157,6 @@ def apply(plan: Plan, tools: Tools) -> dict[str, str]:
         failed = batch.take_back()
         if failed:
             raise TuningError(f"{exc}; could not be taken back: {', '.join(failed)}; run reset") from exc
-        for folder in [change.target for change in wanted if change.kind == "directory"]:
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
         own_changes.forget_failed(tools.book, wanted, before)
         raise TuningError(f"{exc}; what came before it was taken back") from exc
     tools.book.forget_many({("value", path) for path in batch.refused} - known)

@@ -23,11 +23,15 @@ MISSING = "missing"
 
 @dataclass(frozen=True)
 class Write:
-    """One value to write; ``restore`` is the file and text that bring the old state back."""
+    """One value to write; ``restore`` is the file and text that bring the old state back.
+
+    ``along`` are files that the kernel changes with it, with their present texts.
+    """
 
     target: Target
     before: str
     restore: tuple[str, str]
+    along: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,14 @@ def _restore(target: Target, before: str, roots: Roots) -> tuple[str, str]:
         if text is not None and text.strip() != "0":
             return path, text.strip()
     return target.path, knob.previous(target.form, before)
+
+
+def _along(target: Target, roots: Roots) -> tuple[tuple[str, str], ...]:
+    root = os.path.join(roots.proc, "sys")
+    if not target.path.startswith(f"{root}/"):
+        return ()
+    texts = ((path, knob.read(path)) for path in sysctl.affected(os.path.relpath(target.path, root), roots.proc))
+    return tuple((path, text.strip()) for path, text in texts if text is not None)
 
 
 def _kept(
@@ -166,7 +178,8 @@ class _Planner:
         # A change of governor changes the energy preference as well.
         again = setting.kind == "energy_preference" and bool(self.writes)
         if state == CHANGE or again:
-            self.writes.append(Write(target, before, _restore(target, before, self.roots)))
+            restore = _restore(target, before, self.roots)
+            self.writes.append(Write(target, before, restore, _along(target, self.roots)))
 
     def _add_swap(self, setting: Setting) -> None:
         found, missing = swaps.resolve(setting, self.roots)

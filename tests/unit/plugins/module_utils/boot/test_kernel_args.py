@@ -9,6 +9,7 @@ import os
 
 import pytest
 
+from ansible_collections.colocation.testbed.plugins.module_utils import own_changes
 from ansible_collections.colocation.testbed.plugins.module_utils.boot import grub, kernel_args
 from ansible_collections.colocation.testbed.plugins.module_utils.boot.cmdline import CmdlineError
 from ansible_collections.colocation.testbed.plugins.module_utils.boot.grub import GrubError
@@ -69,7 +70,7 @@ def test_an_argument_of_others_is_said_and_stays(machine):
 def test_killed_before_the_configuration_was_made(machine):
     made = machine.plan(ISOLATED)
     machine.book.record_many(kernel_args._changes(made, machine.roots), kernel_args.BY)
-    kernel_args._write(machine.roots, made.text)
+    own_changes.rewrite(machine.roots.drop_in, made.text)
     resumed = machine.apply(ISOLATED)
     assert (resumed.changed, machine.runs()) == (True, 2)
     assert grub.configured(machine.roots)[-1].value == "1-3"
