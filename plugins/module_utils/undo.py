@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, recorded_process
@@ -65,12 +65,14 @@ class Undo:
         prefix = netns_value.entering(space, self.proc_root, self.netns_root)
         if prefix is None:
             return _undone(f"{entry.target}: is gone with its network namespace {space.name}".rstrip())
-        found = netns_value.read(entry.target, prefix, self.run)
-        if not check and found != wanted:
-            netns_value.write(entry.target, wanted, prefix, self.run)
-            left = netns_value.read(entry.target, prefix, self.run)
-            if left != wanted:
-                return _failed(f"{entry.target}: wrote {wanted}, read {left}; set it by hand")
+        if not prefix:
+            return undo_value(replace(entry, previous=wanted), check)
+        if check:
+            found = left = netns_value.read(entry.target, prefix, self.run)
+        else:
+            found, left = netns_value.put_back(entry.target, wanted, prefix, self.run)
+        if not check and not knob.holds(left, wanted):
+            return _failed(f"{entry.target}: wrote {wanted}, read {left}; set it by hand")
         return _undone(f"{entry.target}: {found} put back to {wanted} in network namespace {space.name}".rstrip())
 
     def _swap(self, entry: Entry, check: bool) -> Outcome:

@@ -13,6 +13,9 @@ from typing import Any, Callable
 from ansible_collections.colocation.testbed.plugins.module_utils import commands
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import netns, procfs
 
+# $(cat) ends before printf writes, and dash's printf writes a short text at once.
+_SCRIPT = 'set -e; cat "$1"; text=$(cat); printf %s "$text" > "$1"; cat "$1"'
+
 Run = Callable[..., commands.Result]
 
 
@@ -76,6 +79,11 @@ def read(path: str, prefix: tuple[str, ...], run: Run = commands.run) -> str:
     return run([*prefix, "cat", path]).stdout.strip()
 
 
-def write(path: str, text: str, prefix: tuple[str, ...], run: Run = commands.run) -> None:
-    """Write a file as the namespace sees it. Raises CommandError."""
-    run([*prefix, "tee", path], input_text=text)
+def put_back(path: str, text: str, prefix: tuple[str, ...], run: Run = commands.run) -> tuple[str, str]:
+    """Write a value of one line as the namespace sees it; return what was there and what is. Raises CommandError.
+
+    One program does it all, as there may be hundreds of values.
+    """
+    done = run([*prefix, "sh", "-c", _SCRIPT, "sh", path], input_text=text)
+    found, _end, left = done.stdout.partition("\n")
+    return found.strip(), left.strip()

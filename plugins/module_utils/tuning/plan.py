@@ -108,7 +108,12 @@ def _along(target: Target, roots: Roots) -> tuple[tuple[str, str], ...]:
 
 
 def _kept(
-    setting: Setting, resolved: Resolved, target: Target, drop_ins: Mapping[str, persisted.DropIn], roots: Roots
+    setting: Setting,
+    resolved: Resolved,
+    target: Target,
+    drop_ins: Mapping[str, persisted.DropIn],
+    unkept: Mapping[str, str],
+    roots: Roots,
 ) -> Kept:
     """Return how a value is kept over a boot; a value that shall not be kept is taken out of our file."""
     if not resolved.keeper:
@@ -116,7 +121,7 @@ def _kept(
     drop_in = drop_ins[resolved.keeper]
     root = os.path.join(roots.proc, "sys")
     key = sysctl.canonical(os.path.relpath(target.path, root)) if resolved.keeper == SYSCTL else target.path
-    why = persisted.unkept(resolved.keeper, roots)
+    why = unkept[resolved.keeper]
     wanted = " ".join(target.text.split()) if setting.persist and not why else None
     return Kept(setting.persist, resolved.keeper, drop_in.path, key, drop_in.values.get(key), wanted, why)
 
@@ -127,6 +132,7 @@ class _Planner:
     def __init__(self, roots: Roots) -> None:
         self.roots = roots
         self.drop_ins = {keeper: persisted.read(keeper, roots) for keeper in persisted.KEEPERS}
+        self.unkept = {keeper: persisted.unkept(keeper, roots) for keeper in persisted.KEEPERS}
         self.rows: list[Row] = []
         self.writes: list[Write] = []
         self.switches: list[Switch] = []
@@ -172,7 +178,7 @@ class _Planner:
         wanted, found = knob.normal(target.form, target.text), knob.normal(target.form, before)
         if not self._claim(setting, target.path, wanted):
             return
-        kept = _kept(setting, resolved, target, self.drop_ins, self.roots)
+        kept = _kept(setting, resolved, target, self.drop_ins, self.unkept, self.roots)
         state = SAME if wanted == found else CHANGE
         self.rows.append(Row(setting, target.path, target.form, wanted, found, state, kept=kept))
         # A change of governor changes the energy preference as well.
