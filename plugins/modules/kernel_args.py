@@ -174,8 +174,11 @@ def run(module: AnsibleModule) -> dict[str, Any]:
     wanted = kernel_args.parse(module.params["arguments"], ROOTS.sys)
     made = kernel_args.plan(wanted, ROOTS, own_changes.written(book))
     lacking = [str(row.wanted.argument) for row in made.rows if row.reboot]
-    if made.unsupported and lacking and module.params["on_missing"] == "fail":
-        raise grub.GrubError(f"kernel arguments {', '.join(lacking)}: {made.unsupported}")
+    if made.unsupported and lacking:
+        text = f"kernel arguments {', '.join(lacking)}: {made.unsupported}"
+        if module.params["on_missing"] == "fail":
+            raise grub.GrubError(text)
+        module.warn(text)
     changed = made.changed and not made.unsupported
     if changed and not module.check_mode:
         kernel_args.apply(made, ROOTS, book)

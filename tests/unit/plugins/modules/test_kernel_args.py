@@ -69,6 +69,7 @@ def test_a_host_whose_arguments_come_from_elsewhere(run, machine):
     skipped = run(arguments=[ISOLATED], on_missing="skip")
     assert (skipped["changed"], skipped["reboot_required"]) == (False, False)
     assert "set the arguments where this host's kernel is started" in skipped["unsupported"]
+    assert "kernel arguments isolcpus=1-3" in str(skipped["warnings"])
     (machine.root / "proc/cmdline").write_text("isolcpus=1-3\n")
     assert run(arguments=[ISOLATED])["arguments"][0]["running"] == ["1-3"]
 
