@@ -35,6 +35,8 @@ KINDS = (
     "unit",
     "resctrl",
     "mount",
+    "swap",
+    "grub",
 )
 LOCK_DEADLINE_S = 30.0
 _POLL_S = 0.05

@@ -9,6 +9,7 @@ A snapshot is ``{section: {key: text}}``. What changes by itself (counters, inde
 from __future__ import annotations
 
 import fnmatch
+import glob
 import hashlib
 import json
 import os
@@ -25,6 +26,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     netns,
     procfs,
     resctrl,
+    swap,
 )
 
 Snapshot = Mapping[str, Mapping[str, str]]
@@ -36,6 +38,7 @@ _UNREADABLE = (
     netns.NetnsError,
     procfs.ProcError,
     resctrl.ResctrlError,
+    swap.SwapError,
 )
 
 # Values that the kernel changes by itself, below /proc/sys. Not in a snapshot, since no two would ever be equal.
@@ -54,6 +57,17 @@ VOLATILE_SYSCTLS = (
     "kernel.sched_domain.*",
     "net.netfilter.nf_conntrack_count",
     "vm.stat_refresh",
+)
+# What module host_tuning sets below /sys. Not the CPUs of interrupts, which irqbalance moves all the time.
+TUNED = (
+    "devices/system/cpu/cpu*/cpuidle/state*/disable",
+    "devices/system/cpu/cpufreq/boost",
+    "devices/system/cpu/cpufreq/policy*/energy_performance_preference",
+    "devices/system/cpu/cpufreq/policy*/scaling_governor",
+    "devices/system/cpu/intel_pstate/no_turbo",
+    "kernel/mm/ksm/run",
+    "kernel/mm/transparent_hugepage/defrag",
+    "kernel/mm/transparent_hugepage/enabled",
 )
 # Fields of ``ip -j`` and ``tc -j`` output that number things in the order of their making, or count.
 _VOLATILE_FIELDS = (
@@ -90,6 +104,7 @@ class Wanted:
     state_dir: str = "/var/lib/colocation-testbed"
     ignore: tuple[str, ...] = ()
     proc_root: str = procfs.PROC_ROOT
+    sys_root: str = "/sys"
     netns_root: str = netns.RUN_ROOT
     run: Callable[..., commands.Result] = commands.run
 
@@ -107,6 +122,7 @@ def take(wanted: Wanted) -> dict[str, dict[str, str]]:
         "resctrl": lambda: _resctrl(wanted.proc_root),
         "routes": lambda: _network(wanted, ["ip", "-j", "route", "show", "table", "all"], "dev"),
         "sysctls": lambda: _sysctls(os.path.join(wanted.proc_root, "sys")),
+        "tuning": lambda: _tuning(wanted),
     }
     picture: dict[str, dict[str, str]] = {}
     for name, read in sections.items():
@@ -269,3 +285,14 @@ def _sysctl(path: str) -> str | None:
         return " ".join(files.read_text(path).split())
     except (OSError, files.FilesError):
         return None
+
+
+def _tuning(wanted: Wanted) -> Iterator[tuple[str, str]]:
+    """Yield values below /sys that host tuning sets, and the areas in use for swap with their priority."""
+    for pattern in TUNED:
+        for path in glob.glob(os.path.join(glob.escape(wanted.sys_root), pattern)):
+            text = _sysctl(path)
+            if text is not None:
+                yield path, text
+    for area in swap.areas(wanted.proc_root):
+        yield f"swap {area.path}", str(area.priority)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, recorded_process
@@ -18,17 +18,21 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     cgroup_lines,
     cgroup_restore,
     cgroup_values,
+    knob,
     mounts,
     netns,
+    netns_value,
     processes,
     procfs,
     resctrl,
     resctrl_undo,
+    swap,
 )
 
 SUBTREE_CONTROL = "cgroup.subtree_control"
 _RMDIR_DEADLINE_S = 5.0
 _APT_TIMEOUT_S = 900.0
+_GRUB_TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Undo:
         """Return the handler of every kind; a foreseeable failure becomes an outcome, so that the others go on."""
         table: dict[str, Callable[[Entry, bool], Outcome]] = {
             "file": undo_file,
-            "value": undo_value,
+            "value": self._value,
             "line": undo_line,
             "directory": undo_directory,
             "cgroup": lambda entry, check: undo_cgroup(entry, check, self.proc_root),
@@ -57,6 +61,8 @@ class Undo:
             "unit": self._unit,
             "resctrl": lambda entry, check: resctrl_undo.undo_resctrl(entry, check, self.proc_root),
             "mount": lambda entry, check: resctrl_undo.undo_mount(entry, check, self.proc_root, self.run),
+            "swap": self._swap,
+            "grub": self._grub,
         }
         return {kind: _guarded(handler) for kind, handler in table.items()}
 
@@ -64,6 +70,46 @@ class Undo:
         """Bring values of control groups back together that could not be brought back one by one."""
         found = [(entry.target, entry.previous) for entry in failed if entry.kind == "value"]
         cgroup_restore.together([(path, text) for path, text in found if isinstance(text, str)], self.proc_root)
+
+    def _value(self, entry: Entry, check: bool) -> Outcome:
+        owned = netns_value.parse(entry.previous)
+        if owned is None:
+            return undo_value(entry, check)
+        wanted, space = owned
+        prefix = netns_value.entering(space, self.proc_root, self.netns_root)
+        if prefix is None:
+            return _undone(f"{entry.target}: is gone with its network namespace {space.name}".rstrip())
+        if not prefix:
+            return undo_value(replace(entry, previous=wanted), check)
+        if check:
+            found = left = netns_value.read(entry.target, prefix, self.run)
+        else:
+            found, left = netns_value.put_back(entry.target, wanted, prefix, self.run)
+        if not check and not knob.holds(left, wanted):
+            return _failed(f"{entry.target}: wrote {wanted}, read {left}; set it by hand")
+        return _undone(f"{entry.target}: {found} put back to {wanted} in network namespace {space.name}".rstrip())
+
+    def _swap(self, entry: Entry, check: bool) -> Outcome:
+        was_on = isinstance(entry.previous, Mapping)
+        is_on = any(area.path == entry.target for area in swap.areas(self.proc_root))
+        if was_on and not is_on and not os.path.exists(entry.target):
+            return _undone(f"swap {entry.target}: is gone")
+        if not check and was_on != is_on:
+            if was_on:
+                swap.switch_on(entry.target, entry.previous.get("priority"), self.run)
+            else:
+                swap.switch_off(entry.target, self.run)
+        return _undone(f"swap {entry.target}: {'in use again' if was_on else 'not in use'}")
+
+    def _grub(self, entry: Entry, check: bool) -> Outcome:
+        argv = entry.previous if isinstance(entry.previous, list) else []
+        if not argv or not os.path.exists(argv[0]):
+            return _undone(
+                f"{entry.target}: is not generated any more, as there is no {argv[0] if argv else 'program'}"
+            )
+        if not check:
+            self.run(argv, timeout_s=_GRUB_TIMEOUT_S)
+        return _undone(f"{entry.target}: generated anew")
 
     def _process(self, entry: Entry, check: bool) -> Outcome:
         recorded = recorded_process.from_entry(entry.target, entry.previous)
@@ -134,6 +180,7 @@ def _guarded(handler: Callable[[Entry, bool], Outcome]) -> Handler:
             processes.ProcessError,
             procfs.ProcError,
             resctrl.ResctrlError,
+            swap.SwapError,
         ) as exc:
             return _failed(str(exc))
         except OSError as exc:
@@ -169,13 +216,14 @@ def undo_value(entry: Entry, check: bool) -> Outcome:
     wanted, found = entry.previous.strip(), current.strip()
     if os.path.basename(entry.target) == SUBTREE_CONTROL:
         return _undo_subtree_control(entry.target, wanted, found, check)
-    if wanted == found:
+    if knob.holds(found, wanted):
         return _undone(f"{entry.target}: is {wanted} as it was")
-    foreign = f", although someone else had set it to {found}" if entry.note.strip() not in ("", found) else ""
+    ours = not entry.note.strip() or knob.holds(found, entry.note)
+    foreign = "" if ours else f", although someone else had set it to {found}"
     if not check:
         files.write_kernel(entry.target, wanted)
         left = files.read_text(entry.target).strip()
-        if cgroup_values.comparable(os.path.basename(entry.target), left) != wanted:
+        if not knob.holds(cgroup_values.comparable(os.path.basename(entry.target), left), wanted):
             return _failed(f"{entry.target}: wrote {wanted}, read {left}; set it by hand")
     return _undone(f"{entry.target}: {found} put back to {wanted}{foreign}")
 

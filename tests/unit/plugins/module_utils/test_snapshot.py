@@ -32,9 +32,12 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         "sys/vm/swappiness": "60\n",
         "sys/kernel/random/uuid": "changes\n",
         "sys/net/ipv4/tcp_rmem": "1\t2\t3\n",
+        "swaps": "Filename Type Size Used Priority\n/dev/vdb partition 8 0 -2\n",
     }.items():
         (proc / name).parent.mkdir(parents=True, exist_ok=True)
         (proc / name).write_text(text)
+    (tmp_path / "sys/kernel/mm/ksm").mkdir(parents=True)
+    (tmp_path / "sys/kernel/mm/ksm/run").write_text("0\n")
     (tmp_path / "cpu/batch").mkdir(parents=True)
     (tmp_path / "cpu/batch/cpu.shares").write_text("2\n")
     (tmp_path / "cpu/batch/cpu.stat").write_text("nr_periods 1\n")
@@ -49,6 +52,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return snapshot.Wanted(
         paths=(str(tmp_path / "etc"), str(tmp_path / "absent")),
         proc_root=str(proc),
+        sys_root=str(tmp_path / "sys"),
         netns_root=str(tmp_path / "netns"),
         run=run,
     )
@@ -57,6 +61,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_shows_everything_but_what_changes_by_itself(host: snapshot.Wanted, tmp_path: Path) -> None:
     picture = snapshot.take(host)
     assert picture["sysctls"] == {"net.ipv4.tcp_rmem": "1 2 3", "vm.swappiness": "60"}
+    assert picture["tuning"] == {"swap /dev/vdb": "-2", f"{tmp_path}/sys/kernel/mm/ksm/run": "0"}
     assert picture["cgroups"][f"{tmp_path}/cpu/batch/cpu.shares"] == "2"
     assert f"{tmp_path}/cpu/batch/cpu.stat" not in picture["cgroups"]
     assert json.loads(picture["links"]["v0#1"]) == {"ifname": "v0", "mtu": 1500, "addr_info": [{"local": "198.18.0.1"}]}
