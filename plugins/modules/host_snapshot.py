@@ -13,8 +13,8 @@ description:
   - Pictures what the collection may change on a host, sorted and without what changes by itself, so that two pictures
     are equal exactly when the host is as it was.
   - Shows control groups and resctrl groups with their values, links with addresses, qdiscs, routes, network namespaces,
-    mounts, sysctls, what M(colocation.testbed.host_tuning) sets below C(/sys), swap areas, files that are asked for, and
-    processes of the collection. Network state is that of the namespace in which the module runs.
+    mounts, sysctls, what M(colocation.testbed.host_tuning) sets below C(/sys), swap areas, files that are asked for,
+    and processes of the collection. Network state is that of the namespace in which the module runs.
   - 'Sysctls that the kernel changes by itself are left out: C(fs.*-nr), C(fs.dentry-state), C(fs.inode-state),
     C(fs.quota.*), C(kernel.ns_last_pid), C(kernel.pty.nr), C(kernel.random.*), C(kernel.sched_domain.*),
     C(net.netfilter.nf_conntrack_count), C(vm.stat_refresh), C(dev.cdrom.info).'
