@@ -75,8 +75,10 @@ class Mounter:
 
     def _is_mounted(self) -> bool:
         found = mounts.at(self._point, self._places.proc_root)
-        if found is None or found.fs_type == self._places.fs_type not in resctrl.FS_TYPES:
-            return found is not None
+        if found is None:
+            return False
+        if found.fs_type == self._places.fs_type and found.fs_type not in resctrl.FS_TYPES:
+            return True
         state = resctrl.read_state(self._point, self._places.proc_root)
         if state is not None and set(state.options) != set(self._options):
             raise ResctrlError(
