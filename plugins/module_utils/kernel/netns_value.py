@@ -38,10 +38,12 @@ def _inode(path: str) -> int | None:
 def current(proc_root: str = procfs.PROC_ROOT, run_root: str = netns.RUN_ROOT) -> Space | None:
     """Return the namespace of this process, or None when it is the machine's own (that of process 1)."""
     own, first = _inode(os.path.join(proc_root, "self/ns/net")), _inode(os.path.join(proc_root, "1/ns/net"))
-    # Without privileges the namespace of process 1 cannot be seen, and nothing can be written either.
-    if own is None or first is None or own == first:
+    if own is None or own == first:
         return None
     name = next((name for name in netns.names(run_root) if _inode(netns.path(name, run_root)) == own), "")
+    # Some hosts show nobody, not even root, the namespace of process 1; then only a named one is known to be another.
+    if first is None and not name:
+        return None
     return Space(own, procfs.read_boot_id(proc_root), name)
 
 

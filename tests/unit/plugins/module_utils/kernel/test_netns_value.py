@@ -49,6 +49,14 @@ def test_a_named_one_and_one_without_name(place):
     assert netns_value.current(proc, run).name == ""
 
 
+def test_where_the_namespace_of_process_1_is_not_shown(place):
+    _root, proc, run = place
+    os.unlink(f"{proc}/1/ns/net")
+    assert netns_value.current(proc, run) is None
+    enter(place, "netns/lab")
+    assert netns_value.current(proc, run).name == "lab"
+
+
 def test_how_each_is_reached(place):
     root, proc, run = place
     enter(place, "netns/lab")
