@@ -23,6 +23,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.lab.topology im
 
 NETNS = "netns"
 LINK = "link"
+TAP_KIND = "tun"  # what the kernel calls both taps and tunnels
 NEW_MTU_BYTES = 1500  # what the kernel gives a new Ethernet device
 
 State = Mapping[str, Interfaces]
@@ -94,6 +95,20 @@ class _Planner:
         )
         for end in (near, far):
             self.state[end.namespace][end.name] = Interface(0, 0, "veth", False, NEW_MTU_BYTES, None, ())
+
+    def tap(self, end: Endpoint) -> None:
+        found = self.interface(end)
+        if found is not None and found.kind == TAP_KIND:
+            self.claim(LINK, end.target, f"interface {end.target}")
+            return
+        self.remove_link(end)
+        self.add(
+            end,
+            *("tuntap", "add", "dev", end.name, "mode", "tap"),
+            text=f"add tap {end.target}",
+            records=((LINK, end.target),),
+        )
+        self.state[end.namespace][end.name] = Interface(0, None, TAP_KIND, False, NEW_MTU_BYTES, None, ())
 
     def remove_link(self, end: Endpoint) -> None:
         found = self.interface(end)
@@ -192,11 +207,16 @@ def to_topology(topology: Topology, state: State, own: AbstractSet[tuple[str, st
             _remove_whole(planner, name)
     for name in topology.namespaces:
         planner.namespace(name)
+    for end in _surplus_taps(topology, planner):
+        planner.remove_link(end)
     for cable in topology.cables:
         planner.cable(cable)
-    ends = [end for cable in topology.cables for end in (cable.near, cable.far)]
+    for tap in topology.taps:
+        planner.tap(tap)
+    ends = [*topology.taps, *(end for cable in topology.cables for end in (cable.near, cable.far))]
     if topology.bridge is not None:
-        planner.bridge(topology.bridge, tuple(cable.far for cable in topology.cables), topology.mtu_bytes)
+        ports = (*topology.taps, *(cable.far for cable in topology.cables))
+        planner.bridge(topology.bridge, ports, topology.mtu_bytes)
     # A lone host has its address on the loopback, from where it goes when a second one joins.
     loopbacks = {Endpoint(name, LOOPBACK): None for name in topology.namespaces}
     for end, wanted in {**loopbacks, **dict(topology.addresses)}.items():
@@ -206,6 +226,13 @@ def to_topology(topology: Topology, state: State, own: AbstractSet[tuple[str, st
     for end in ends:
         planner.settle(end, topology.mtu_bytes)
     return tuple(planner.steps)
+
+
+def _surplus_taps(topology: Topology, planner: _Planner) -> list[Endpoint]:
+    """Return our taps of guests that are not wanted any more, in namespaces that stay."""
+    owned = [Endpoint(*target.partition("/")[::2]) for kind, target in sorted(planner.own) if kind == LINK]
+    found = {end: planner.interface(end) for end in owned if end not in topology.taps}
+    return [end for end, interface in found.items() if interface is not None and interface.kind == TAP_KIND]
 
 
 def _remove_whole(planner: _Planner, name: str) -> None:
@@ -238,15 +265,16 @@ def describe_state(state: State, own: AbstractSet[tuple[str, str]]) -> list[str]
 
 def _ends(topology: Topology) -> list[Endpoint]:
     ends = [end for cable in topology.cables for end in (cable.near, cable.far)]
-    ends += [end for end, _address in topology.addresses if end not in ends]
-    return ends + ([topology.bridge] if topology.bridge is not None else [])
+    extra = (*topology.taps, *(end for end, _address in topology.addresses), topology.bridge)
+    return ends + [end for end in dict.fromkeys(extra) if end is not None and end not in ends]
 
 
 def _wanted_line(topology: Topology, end: Endpoint) -> str:
     addresses = tuple(address for owner, address in topology.addresses if owner == end)
     if end.name == LOOPBACK:
         return _line(end, "loopback", 65536, addresses)
-    return _line(end, "bridge" if end == topology.bridge else "veth", topology.mtu_bytes, addresses)
+    kind = "bridge" if end == topology.bridge else TAP_KIND if end in topology.taps else "veth"
+    return _line(end, kind, topology.mtu_bytes, addresses)
 
 
 def _line(end: Endpoint, kind: str, mtu_bytes: int, addresses: tuple[str, ...]) -> str:

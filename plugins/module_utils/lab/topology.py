@@ -1,18 +1,21 @@
 # Copyright (c) 2026, colocation.testbed contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a lab of network namespaces looks like: from the hosts that are asked for to namespaces, cables and addresses.
+"""What a lab's network looks like: from the hosts that are asked for to namespaces, cables and addresses.
 
-Two hosts are joined by one veth pair. More hosts hang on a bridge in a namespace of its own. No interface is ever put
-into the machine's own namespace, so that nothing of the machine's network can be hit.
+Two namespaces are joined by one veth pair. More hang on a bridge in a namespace of its own, and so do all guests with a
+kernel of their own. No interface is ever put into the machine's own namespace, so that nothing of the machine's network
+can be hit.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cpu_list
 
 SWITCH = "switch"
 LOOPBACK = "lo"
@@ -59,13 +62,14 @@ class Cable:
 
 @dataclass(frozen=True)
 class Topology:
-    """The whole lab: namespaces, veth pairs, the bridge if any, address of each host's end, MTU in bytes."""
+    """The whole lab: namespaces, veth pairs, the bridge if any, addresses of interfaces, MTU in bytes, taps of guests."""
 
     namespaces: tuple[str, ...]
     cables: tuple[Cable, ...]
     bridge: Endpoint | None
     addresses: tuple[tuple[Endpoint, str], ...]
     mtu_bytes: int
+    taps: tuple[Endpoint, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,13 +98,7 @@ class Names:
 
 def build(hosts: Sequence[Host], subnet: str, names: Names, mtu_bytes: int) -> Topology:
     """Return the lab for these hosts. Raises TopologyError for names, addresses or sizes that cannot be."""
-    _check_names(hosts, names)
-    network = _network(subnet)
-    _check_addresses(hosts, network)
-    if not MTU_RANGE[0] <= mtu_bytes <= MTU_RANGE[1]:
-        raise TopologyError(
-            f"lab_mtu_bytes {mtu_bytes}: a veth pair takes {MTU_RANGE[0]} to {MTU_RANGE[1]}; correct it"
-        )
+    network = _checked(hosts, subnet, names, mtu_bytes)
     links = [names.link(host.name) for host in hosts]
     addresses = tuple((link, f"{host.address}/{network.prefixlen}") for link, host in zip(links, hosts))
     namespaces = tuple(link.namespace for link in links)
@@ -112,6 +110,52 @@ def build(hosts: Sequence[Host], subnet: str, names: Names, mtu_bytes: int) -> T
         return Topology(namespaces, (Cable(links[0], links[1]),), None, addresses, mtu_bytes)
     cables = tuple(Cable(link, names.port(number)) for number, link in enumerate(links, start=1))
     return Topology((*namespaces, names.namespace(SWITCH)), cables, names.bridge(), addresses, mtu_bytes)
+
+
+def build_for_guests(hosts: Sequence[Host], subnet: str, names: Names, mtu_bytes: int) -> Topology:
+    """Return the lab for guests with kernels of their own: a tap for each on a bridge in one namespace.
+
+    The bridge has the highest free address of the subnet, from which the machine reaches the guests. Raises
+    TopologyError.
+    """
+    network = _checked(hosts, subnet, names, mtu_bytes)
+    taken = {ipaddress.IPv4Address(host.address) for host in hosts}
+    # Of a host more than there are guests, one is free; nothing has to go through a large subnet.
+    candidates = (network.broadcast_address - step for step in range(1, len(hosts) + 2))
+    own = next((address for address in candidates if address in network and address not in taken), None)
+    if own is None or own == network.network_address:
+        raise TopologyError(
+            f"lab_subnet {subnet}: all addresses belong to hosts, and the machine needs one to reach them; give a "
+            "larger subnet"
+        )
+    taps = tuple(names.port(number) for number in range(1, len(hosts) + 1))
+    bridge = names.bridge()
+    addresses = ((bridge, f"{own}/{network.prefixlen}"),)
+    return Topology((names.namespace(SWITCH),), (), bridge, addresses, mtu_bytes, taps)
+
+
+def check_cpus(cpus: Mapping[str, str]) -> None:
+    """Raise where a CPU of a host (name to CPU list) is not online (CpuListError) or another's too (TopologyError)."""
+    owner: dict[int, str] = {}
+    for name, wanted in cpus.items():
+        for cpu in cpu_list.require_online(wanted, f"lab host {name}: node_cpus in the inventory"):
+            other = owner.setdefault(cpu, name)
+            if other != name:
+                raise TopologyError(
+                    f"lab hosts {other} and {name} share CPU {cpu}: they would disturb each other; give each CPUs of "
+                    "its own (node_cpus), or none"
+                )
+
+
+def _checked(hosts: Sequence[Host], subnet: str, names: Names, mtu_bytes: int) -> ipaddress.IPv4Network:
+    _check_names(hosts, names)
+    network = _network(subnet)
+    _check_addresses(hosts, network)
+    if not MTU_RANGE[0] <= mtu_bytes <= MTU_RANGE[1]:
+        raise TopologyError(
+            f"lab_mtu_bytes {mtu_bytes}: an interface takes {MTU_RANGE[0]} to {MTU_RANGE[1]}; correct it"
+        )
+    return network
 
 
 def _check_names(hosts: Sequence[Host], names: Names) -> None:

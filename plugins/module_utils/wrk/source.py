@@ -13,8 +13,7 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 
-from ansible_collections.colocation.testbed.plugins.module_utils import commands, files
-from ansible_collections.colocation.testbed.plugins.module_utils.wrk import apt_sources
+from ansible_collections.colocation.testbed.plugins.module_utils import apt_sources, commands, files
 from ansible_collections.colocation.testbed.plugins.module_utils.wrk.record import Request
 
 _GIT_LOCAL_TIMEOUT_S = 60.0
@@ -175,7 +174,9 @@ def from_debian(work_dir: str, root: str = "/") -> Tree:
             os.makedirs(os.path.join(work_dir, name))
         files.write_atomic(f"{work_dir}/sources/wrk.sources", "\n".join(archive.render() for archive in archives))
         files.write_atomic(f"{work_dir}/apt.conf", apt_configuration(work_dir))
-    except (apt_sources.AptSourcesError, files.FilesError) as exc:
+    except apt_sources.AptSourcesError as exc:
+        raise SourceError(f"wrk: {exc}; choose another source, for example path") from exc
+    except files.FilesError as exc:
         raise SourceError(str(exc)) from exc
     folder = os.path.join(work_dir, "package")
     apt = ["apt-get", "-q", "-c", f"{work_dir}/apt.conf"]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.colocation.testbed.plugins.module_utils.wrk import apt_sources
-from ansible_collections.colocation.testbed.plugins.module_utils.wrk.apt_sources import Archive
+from ansible_collections.colocation.testbed.plugins.module_utils import apt_sources
+from ansible_collections.colocation.testbed.plugins.module_utils.apt_sources import Archive
 
 DEB822 = """\
 Types: deb

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, colocation.testbed contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The host's package sources, read to ask the same archives for source packages. Formats: sources.list(5)."""
+"""The host's package sources, read to ask the same archives for more than apt would. Formats: sources.list(5)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ALIASES = ("stable", "testing", "unstable", "sid", "oldstable")
 
 
 class AptSourcesError(Exception):
-    """No archive of this host can be asked for source packages; the text says what to choose instead."""
+    """No archive of this host can be asked; the text says where none is named."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class Archive:
     components: tuple[str, ...]
     signed_by: str = ""
 
-    def render(self) -> str:
-        """Return the entry in deb822 form, for source packages."""
+    def render(self, kind: str = "deb-src") -> str:
+        """Return the entry in deb822 form: for source packages, or for binary ones where `kind` is ``deb``."""
         lines = [
-            "Types: deb-src",
+            f"Types: {kind}",
             f"URIs: {' '.join(self.uris)}",
             f"Suites: {' '.join(self.suites)}",
             *([f"Components: {' '.join(self.components)}"] if self.components else []),
@@ -104,8 +104,5 @@ def read(root: str = "/") -> list[Archive]:
             texts.append((parse_list if name.endswith(".list") else parse_deb822, os.path.join(parts, name)))
     archives = [archive for parse, path in texts for archive in parse(files.read_text_or_none(path) or "")]
     if not archives:
-        raise AptSourcesError(
-            f"wrk: {folder} names no archive, so there is no source package to fetch; choose another source, "
-            "for example path"
-        )
+        raise AptSourcesError(f"{folder}: names no archive to fetch packages from")
     return of_release(archives, parse_codename(files.read_text_or_none(os.path.join(root, "etc/os-release")) or ""))

@@ -1,0 +1,179 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Make the image of a recipe once, in a cache directory that several labs and runs share."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Callable
+
+from ansible_collections.colocation.testbed.plugins.module_utils import apt_sources, commands, files
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import procfs
+from ansible_collections.colocation.testbed.plugins.module_utils.lab import image
+from ansible_collections.colocation.testbed.plugins.module_utils.lab.image import ImageError, Recipe
+
+MODULES_ROOT = "/usr/lib/uml/modules"
+_BUILD_PREFIX = ".build-"
+_BUILD_TIMEOUT_S = 1800.0
+_MKFS_TIMEOUT_S = 600.0
+_MIN_FREE_BYTES = 3 * 1024**3
+_POLL_S = 0.2
+
+Run = Callable[..., commands.Result]
+
+
+@dataclass(frozen=True)
+class Store:
+    """The cache directory, and how long to wait for another run that makes an image there."""
+
+    directory: str
+    lock_timeout_s: float = _BUILD_TIMEOUT_S
+
+    def path(self, recipe: Recipe) -> str:
+        """Return where the image of a recipe is, or will be."""
+        return os.path.join(self.directory, f"{recipe.key}.img")
+
+    def has(self, recipe: Recipe) -> bool:
+        """Tell whether it is there. An image gets its name when it is whole."""
+        return os.path.isfile(self.path(recipe))
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep others from making images here at the same time. Raises ImageError after ``lock_timeout_s``."""
+        try:
+            os.makedirs(self.directory, exist_ok=True)
+            handle = os.open(os.path.join(self.directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as exc:
+            raise ImageError(
+                f"{self.directory}: cannot be written: {exc.strerror}; choose another lab_image_cache_dir"
+            ) from exc
+        deadline = time.monotonic() + self.lock_timeout_s
+        try:
+            while not _try_lock(handle):
+                if time.monotonic() > deadline:
+                    raise ImageError(
+                        f"{self.directory}: another run has been making an image for {self.lock_timeout_s:g} s; "
+                        "wait for it, or end it"
+                    )
+                time.sleep(_POLL_S)
+            yield
+        finally:
+            os.close(handle)
+
+
+def _try_lock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def make(recipe: Recipe, store: Store, run: Run = commands.run, modules_root: str = MODULES_ROOT) -> bool:
+    """Make the image where it is missing; tells whether it was made now. Raises ImageError, CommandError, FilesError.
+
+    What a killed run left unfinished is removed first.
+    """
+    if store.has(recipe):
+        return False
+    with store.locked():
+        if store.has(recipe):
+            return False
+        _remove_unfinished(store)
+        _require_space(store)
+        folder = tempfile.mkdtemp(prefix=_BUILD_PREFIX, dir=store.directory)
+        try:
+            root = os.path.join(folder, "root")
+            _bootstrap(recipe, folder, root, run)
+            fill(root, recipe)
+            _install_modules(root, modules_root, run)
+            unfinished = os.path.join(folder, "disk.img")
+            size = f"{recipe.size_mib}M"
+            run(["mkfs.ext4", "-q", "-F", "-L", "lab", "-d", root, unfinished, size], timeout_s=_MKFS_TIMEOUT_S)
+            files.write_json(f"{store.path(recipe)}.json", {**asdict(recipe), "included": recipe.included})
+            os.replace(unfinished, store.path(recipe))
+            files.sync_directory(store.directory)
+        finally:
+            _remove(folder)
+    return True
+
+
+def _bootstrap(recipe: Recipe, folder: str, root: str, run: Run) -> None:
+    try:
+        archives = apt_sources.read()
+    except apt_sources.AptSourcesError as exc:
+        raise ImageError(f"{exc}; the image is made from this machine's own package sources, add one") from exc
+    sources = os.path.join(folder, "lab.sources")
+    files.write_atomic(sources, "\n".join(archive.render("deb") for archive in archives))
+    acquire = image.parse_acquire(run(["apt-config", "dump"]).stdout)
+    try:
+        run(image.debootstrap_argv(recipe, root, sources, acquire), timeout_s=_BUILD_TIMEOUT_S)
+    except commands.CommandError as exc:
+        raise ImageError(
+            f"lab image: {str(exc).rpartition('lab.sources: ')[2]}; do the sources in /etc/apt have release "
+            f"{recipe.suite} and the packages {', '.join(recipe.packages) or 'of the base'}?"
+        ) from exc
+
+
+def fill(root: str, recipe: Recipe) -> None:
+    """Put our own files into the image's root, mask and enable units, and drop the package's host keys."""
+    for path, text in image.contents().items():
+        place = root + path
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        files.write_atomic(place, text)
+    units = os.path.join(root, "etc/systemd/system")
+    links = [(name, "/dev/null") for name in image.MASKED] + list(image.ENABLED)
+    for name, target in links:
+        place = os.path.join(units, name)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        if os.path.lexists(place):
+            os.unlink(place)
+        os.symlink(target, place)
+    keys = os.path.join(root, "etc/ssh")
+    for name in sorted(os.listdir(keys)):
+        if name.startswith("ssh_host_"):
+            os.unlink(os.path.join(keys, name))
+
+
+def _install_modules(root: str, modules_root: str, run: Run) -> None:
+    versions = sorted(os.listdir(modules_root)) if os.path.isdir(modules_root) else []
+    if len(versions) != 1:
+        raise ImageError(
+            f"{modules_root}: holds {len(versions)} kernels instead of one; install package user-mode-linux again"
+        )
+    place = os.path.join(root, "usr/lib/modules", versions[0])
+    shutil.copytree(os.path.join(modules_root, versions[0]), place, symlinks=True)
+    run(["chroot", root, "/sbin/depmod", versions[0]])
+
+
+def _require_space(store: Store) -> None:
+    status = os.statvfs(store.directory)
+    free = status.f_bavail * status.f_frsize
+    if free < _MIN_FREE_BYTES:
+        raise ImageError(
+            f"{store.directory}: has {free >> 20} MiB free, making an image needs {_MIN_FREE_BYTES >> 20}; free "
+            "some, or choose another lab_image_cache_dir"
+        )
+
+
+def _remove_unfinished(store: Store) -> None:
+    for name in os.listdir(store.directory):
+        if name.startswith(_BUILD_PREFIX):
+            _remove(os.path.join(store.directory, name))
+
+
+def _remove(folder: str, proc_root: str = procfs.PROC_ROOT) -> None:
+    """Remove a build directory, unless something is mounted in it: that would be the machine's own devices."""
+    mounts = files.read_text(os.path.join(proc_root, "self/mountinfo")).splitlines()
+    inside = [line.split()[4] for line in mounts if line.split()[4].startswith(f"{folder}/")]
+    if inside:
+        raise ImageError(f"{inside[0]}: is still mounted; unmount it, then remove {folder}")
+    shutil.rmtree(folder)
