@@ -10,8 +10,8 @@ module: lab_uml
 short_description: Make test hosts that boot a kernel of their own
 version_added: 0.1.0
 description:
-  - Makes one User-Mode Linux guest for each host. A guest is a Linux kernel that runs as a program, with systemd, ssh and
-    control groups of version 2. It needs no virtualisation.
+  - Makes one User-Mode Linux guest for each host. A guest is a Linux kernel that runs as a program, with systemd, ssh
+    and control groups of version 2. It needs no virtualisation.
   - All guests boot from one image, which M(colocation.testbed.lab_image) makes, and write into files of their own. They
     hang on a bridge in a network namespace. No interface is put into the machine's own network, and the guests reach
     nothing but each other and this machine.

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a guest is: its files, its command line, and the second disk that tells it who it is. Pure.
 
-A guest is a User-Mode Linux kernel, a program that needs no virtualisation: user-mode-linux's command line is described in
+A guest is a User-Mode Linux kernel, a program that needs no virtualisation. Its command line is described in
 https://docs.kernel.org/virt/uml/user_mode_linux_howto_v2.html.
 """
 
@@ -87,6 +87,11 @@ class Paths:
         return os.path.join(self.directory, "guest.pid")
 
     @property
+    def launcher(self) -> str:
+        """The program that becomes the kernel, at the start and at each reboot."""
+        return os.path.join(self.directory, "kernel")
+
+    @property
     def record(self) -> str:
         """What the guest was made as."""
         return os.path.join(self.directory, "guest.json")
@@ -125,10 +130,23 @@ def argv(guest: Guest, machine: Machine, paths: Paths) -> tuple[str, ...]:
     """Return the command line of a guest's kernel, in the lab's network namespace."""
     network = f"transport=tap,ifname={guest.tap},mac={mac(guest.address)},depth=128,gro=1,mtu={machine.mtu_bytes}"
     return (
-        *("nsenter", f"--net={netns.path(machine.namespace)}", machine.kernel, f"mem={machine.memory_mib}M"),
+        *("nsenter", f"--net={netns.path(machine.namespace)}", paths.launcher, f"mem={machine.memory_mib}M"),
         *(f"ubd0={paths.disk},{machine.image}", f"ubd1r={paths.seed}", "root=/dev/ubda", "rw", f"vec0:{network}"),
         # Its sockets and pid file would lie in the home directory otherwise.
         *(f"uml_dir={paths.directory}/", "umid=uml", "con=null", "con0=null,fd:1"),
+    )
+
+
+def launcher(machine: Machine, python: str) -> str:
+    """Return the program that a guest is started by.
+
+    To reboot, the kernel executes its own argv[0] again, with all its files still open: its tap would be busy, and its
+    memory never given back (arch/um/os-Linux/main.c). So argv[0] is this program, which closes them first.
+    """
+    return (
+        f"#!{python} -IS\nimport os\nimport sys\n\n"
+        "os.closerange(3, os.sysconf('SC_OPEN_MAX'))\n"
+        f"os.execv({machine.kernel!r}, sys.argv)\n"
     )
 
 
@@ -171,5 +189,10 @@ def seed(guest: Guest, machine: Machine, keys: Keys) -> bytes:
 
 def digest(guest: Guest, machine: Machine, paths: Paths, seed_bytes: bytes) -> str:
     """Return what changes when the guest has to be made anew: any option, image or key."""
-    pins = {"argv": argv(guest, machine, paths), "cpus": guest.cpus, "seed": hashlib.sha256(seed_bytes).hexdigest()}
+    pins = {
+        "argv": argv(guest, machine, paths),
+        "kernel": machine.kernel,
+        "cpus": guest.cpus,
+        "seed": hashlib.sha256(seed_bytes).hexdigest(),
+    }
     return hashlib.sha256(json.dumps(pins, sort_keys=True).encode()).hexdigest()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -124,6 +125,7 @@ def start(lab: Lab, actions: Sequence[Action], book: journal.Journal) -> None:
         book.record("process", paths.pid, None, BY)
         if action.kind == MAKE:
             _make(lab, item)
+        files.write_atomic(paths.launcher, guest.launcher(lab.machine, sys.executable), 0o700)
         boot.launch(guest.argv(item, lab.machine, paths), paths, item.cpus)
 
 

@@ -33,6 +33,7 @@ MASKED = (
     *("apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer"),
     *("e2scrub_reap.service", "getty.target", "systemd-networkd-wait-online.service", "systemd-pstore.service"),
     *("systemd-udev-settle.service", "systemd-timesyncd.service", "systemd-rfkill.service", "systemd-rfkill.socket"),
+    *("proc-sys-fs-binfmt_misc.automount", "systemd-binfmt.service", "systemd-update-utmp-runlevel.service"),
 )
 ENABLED = (
     ("multi-user.target.wants/systemd-networkd.service", "/lib/systemd/system/systemd-networkd.service"),
@@ -54,6 +55,13 @@ Type=oneshot
 RemainAfterExit=yes
 ExecStart=/bin/sh -ec 'for disk in /dev/ubdb /dev/vdb; do if [ -b $disk ]; then tar -xf $disk -C /; fi; done'
 ExecStart=/bin/hostname -F /etc/hostname
+"""
+
+# Announcing every device there is, a hundred terminals among them, takes most of a boot; these are the ones in use.
+_UDEV_TRIGGER = """\
+[Service]
+ExecStart=
+ExecStart=udevadm trigger --type=devices --action=add --subsystem-match=net --subsystem-match=block
 """
 
 _SSHD = """\
@@ -92,6 +100,7 @@ def contents() -> Mapping[str, str]:
     """Return our own files in the image: path to text."""
     return {
         f"/etc/systemd/system/{SEED_UNIT}": _SEED_SERVICE,
+        "/etc/systemd/system/systemd-udev-trigger.service.d/colocation-testbed.conf": _UDEV_TRIGGER,
         "/etc/ssh/sshd_config.d/colocation-testbed.conf": _SSHD,
         "/etc/systemd/system.conf.d/colocation-testbed.conf": "[Manager]\nDefaultTimeoutStopSec=10s\n",
         "/etc/systemd/journald.conf.d/colocation-testbed.conf": "[Journal]\nStorage=persistent\nSystemMaxUse=64M\n",

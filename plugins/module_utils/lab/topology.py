@@ -62,7 +62,7 @@ class Cable:
 
 @dataclass(frozen=True)
 class Topology:
-    """The whole lab: namespaces, veth pairs, the bridge if any, addresses of interfaces, MTU in bytes, taps of guests."""
+    """The whole lab: namespaces, veth pairs, the bridge if any, interfaces' addresses, MTU in bytes, taps of guests."""
 
     namespaces: tuple[str, ...]
     cables: tuple[Cable, ...]
