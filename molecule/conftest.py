@@ -42,15 +42,44 @@ class NetnsBackend(LocalBackend):
         return f"netns://{self.name}"
 
 
+class GuestBackend(LocalBackend):
+    """Run each command on a guest, by ssh as the lab has set it up, over one shared connection."""
+
+    NAME = "guest"
+
+    def __init__(self, name: str) -> None:
+        """Remember the guest's name; its lab has the name of the scenario."""
+        super().__init__()
+        self.name = name
+        self.access = f"/var/lib/colocation-testbed-{os.environ['MOLECULE_SCENARIO_NAME']}/ssh"
+
+    def get_command(self, command: str, *args: str) -> str:
+        """Return the command line that runs a command on the guest."""
+        inner = super().get_command(command, *args)
+        shared = f"-o ControlMaster=auto -o ControlPersist=60 -o ControlPath={self.access}/control/%C"
+        return f"ssh -F {self.access}/config {shared} {shlex.quote(self.name)} {shlex.quote(inner)}"
+
+    def get_pytest_id(self) -> str:
+        """Return how the host appears in test names."""
+        return f"guest://{self.name}"
+
+
 @functools.cache
 def inventory() -> dict[str, Any]:
-    """Return the scenario's own inventory, or the one that molecule made."""
+    """Return the scenario's own inventory with what it shares with others, or the one that molecule made."""
     own = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"]) / "inventory"
     path = own if own.exists() else Path(os.environ["MOLECULE_INVENTORY_FILE"])
-    argv = ["ansible-inventory", "-i", str(path), "--list"]
+    shared = Path(os.environ["MOLECULE_PROJECT_DIRECTORY"]) / "molecule/shared/uml/inventory"
+    before = ["-i", str(shared)] if _boots(os.environ["MOLECULE_SCENARIO_DIRECTORY"]) else []
+    argv = ["ansible-inventory", *before, "-i", str(path), "--list"]
     listing = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60)
     parsed: dict[str, Any] = json.loads(listing.stdout)
     return parsed
+
+
+def _boots(scenario_directory: str) -> bool:
+    """Tell whether a scenario's hosts are guests."""
+    return "shared/uml/inventory" in (Path(scenario_directory) / "molecule.yml").read_text(encoding="utf-8")
 
 
 def variables(name: str) -> dict[str, Any]:
@@ -70,6 +99,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def node(request: pytest.FixtureRequest) -> testinfra.host.Host:
     """The testinfra host of one node."""
     name = request.param
+    if variables(name).get("ansible_connection") == "ssh":
+        return testinfra.host.Host(GuestBackend(name))
     return testinfra.host.Host(NetnsBackend(name, variables(name).get("ansible_netns", name)))
 
 

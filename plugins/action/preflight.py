@@ -55,7 +55,8 @@ class ActionModule(ActionBase):
         return {name: self._templar.template(known[name]) for name in known if name.startswith(prefixes)}
 
     def _reach(self, name: str, known: Mapping[str, Any]) -> HostExecutor:
-        """Return a host of the inventory; one of the lab is asked on the machine that carries it."""
-        if name in known["groups"].get("lab", ()):
+        """Return a host of the inventory; a namespace of the lab is asked on the machine that carries it."""
+        host = HostExecutor(self, name, known)
+        if name in known["groups"].get("lab", ()) and host.variable("lab_driver", "netns") == "netns":
             return HostExecutor(self, name, known, {"ansible_connection": "local"})
-        return HostExecutor(self, name, known)
+        return host

@@ -90,6 +90,8 @@ def _seed(lab: Lab, item: Guest) -> bytes:
 
 def end_surplus(lab: Lab, actions: Sequence[Action], book: journal.Journal) -> None:
     """End the guests that must not run as they are, before the network changes under them."""
+    if any(action.kind != ACCESS for action in actions):
+        ssh.close_shared(lab.access)
     for action in actions:
         paths = lab.paths(action.name)
         if action.kind != ACCESS and os.path.isdir(paths.directory):

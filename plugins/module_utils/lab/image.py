@@ -34,12 +34,19 @@ MASKED = (
     *("e2scrub_reap.service", "getty.target", "systemd-networkd-wait-online.service", "systemd-pstore.service"),
     *("systemd-udev-settle.service", "systemd-timesyncd.service", "systemd-rfkill.service", "systemd-rfkill.socket"),
     *("proc-sys-fs-binfmt_misc.automount", "systemd-binfmt.service", "systemd-update-utmp-runlevel.service"),
+    *("modprobe@configfs.service", "modprobe@dm_mod.service", "modprobe@drm.service", "modprobe@efi_pstore.service"),
+    *("modprobe@fuse.service", "modprobe@loop.service", "sys-fs-fuse-connections.mount", "sys-kernel-config.mount"),
+    *("dev-hugepages.mount", "dev-mqueue.mount"),
 )
 ENABLED = (
     ("multi-user.target.wants/systemd-networkd.service", "/lib/systemd/system/systemd-networkd.service"),
     ("sockets.target.wants/systemd-networkd.socket", "/lib/systemd/system/systemd-networkd.socket"),
+    ("default.target", "/lib/systemd/system/multi-user.target"),
     (f"sysinit.target.wants/{SEED_UNIT}", f"/etc/systemd/system/{SEED_UNIT}"),
 )
+# Of the units that packages enable by themselves, these stay; as on every host, the collection starts its workloads.
+STARTING = ("dbus.service", "dbus.socket", "remote-fs.target", "ssh.service", "sshd.service")
+STARTING_PREFIX = "systemd-"
 
 _SEED_SERVICE = f"""\
 [Unit]
@@ -92,7 +99,8 @@ class Recipe:
     @property
     def key(self) -> str:
         """Return what names the image in the cache: equal pins and equal contents of ours give equal keys."""
-        pins = {**asdict(self), "packages": self.included, "files": contents(), "masked": MASKED, "enabled": ENABLED}
+        ours = {"files": contents(), "masked": MASKED, "enabled": ENABLED, "starting": STARTING}
+        pins = {**asdict(self), "packages": self.included, **ours}
         return hashlib.sha256(json.dumps(pins, sort_keys=True).encode()).hexdigest()[:_KEY_LENGTH]
 
 

@@ -130,6 +130,7 @@ def fill(root: str, recipe: Recipe) -> None:
         os.makedirs(os.path.dirname(place), exist_ok=True)
         files.write_atomic(place, text)
     units = os.path.join(root, "etc/systemd/system")
+    _enable_no_workload(units)
     links = [(name, "/dev/null") for name in image.MASKED] + list(image.ENABLED)
     for name, target in links:
         place = os.path.join(units, name)
@@ -141,6 +142,14 @@ def fill(root: str, recipe: Recipe) -> None:
     for name in sorted(os.listdir(keys)):
         if name.startswith("ssh_host_"):
             os.unlink(os.path.join(keys, name))
+
+
+def _enable_no_workload(units: str) -> None:
+    for folder in sorted(os.listdir(units)):
+        place = os.path.join(units, folder)
+        for name in os.listdir(place) if folder.endswith((".wants", ".requires")) else ():
+            if name not in image.STARTING and not name.startswith(image.STARTING_PREFIX):
+                os.unlink(os.path.join(place, name))
 
 
 def _install_modules(root: str, modules_root: str, run: Run) -> None:

@@ -86,7 +86,9 @@ def _cgroups(facts: Mapping[str, Any], needs: Needs) -> Iterator[Row]:
         found = "missing" if not entry else f"{version}{'' if writable else ', read-only'}"
         where = entry["mount"] if entry else "/sys/fs/cgroup"
         advice = f"the {name} controller can't be used at {where}; mount it writable, or delegate it to this host"
-        yield _row(f"cgroup {name}", needs, "writable", found, writable, advice)
+        # Of one CPU there is nothing to set aside, and kernels built for one CPU have no cpusets.
+        spare = name == "cpuset" and not entry and len(quantity.parse_cpu_list(facts["online_cpus"])) == 1
+        yield _row(f"cgroup {name}", needs, "writable", found, writable, advice, degrades=spare)
 
 
 def _cpus(facts: Mapping[str, Any], needs: Needs) -> Iterator[Row]:

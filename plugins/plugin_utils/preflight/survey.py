@@ -68,21 +68,37 @@ class Survey:
             host = self._reach(name)
             facts, offset_s = self._answer(host, role)
         except HostExecutorError as exc:
-            yield Row("connection", name, "reachable", "no answer", "missing", str(exc))
+            if name in self._groups.get("lab", ()):
+                # A guest that isn't made yet, or doesn't run, can't be asked; role lab makes it and starts it.
+                yield Row("connection", name, "reachable", "to be made")
+            else:
+                yield Row("connection", name, "reachable", "no answer", "missing", str(exc))
             return
         yield from hosts.check(facts, self._needs(host, role), offset_s)
 
     def of_lab(self, lab_hosts: Sequence[Mapping[str, Any]]) -> Row:
         """Return the row of the lab: its module says, in check mode, whether such hosts can be made here."""
-        names = ("subnet", "namespace_prefix", "link_prefix", "mtu_bytes", "state_dir")
         needed = f"{len(lab_hosts)} hosts"
         try:
-            machine = self._reach("localhost")
-            given = {name: machine.variable(f"lab_{name}", self._options[f"lab_{name}"]["default"]) for name in names}
-            machine.run("lab_netns", {**given, "hosts": [dict(host) for host in lab_hosts]}, check_mode=True)
+            self._try_lab(self._reach("localhost"), [dict(host) for host in lab_hosts])
         except HostExecutorError as exc:
             return Row("lab", controller.WHERE, needed, "can't be made", "missing", str(exc))
         return Row("lab", controller.WHERE, needed, "can be made")
+
+    def _try_lab(self, machine: Host, lab_hosts: list[dict[str, Any]]) -> None:
+        def chosen(*names: str) -> dict[str, Any]:
+            defaults = {name: self._options[f"lab_{name}"]["default"] for name in names}
+            return {name: machine.variable(f"lab_{name}", default) for name, default in defaults.items()}
+
+        given = chosen("subnet", "namespace_prefix", "link_prefix", "mtu_bytes", "state_dir")
+        if chosen("driver")["driver"] == "netns":
+            machine.run("lab_netns", {**given, "hosts": lab_hosts}, check_mode=True)
+            return
+        recipe = chosen("image_suite", "image_packages", "image_size_mib", "image_cache_dir")
+        asked = {name.removeprefix("image_"): value for name, value in recipe.items()}
+        image = machine.run("lab_image", asked, check_mode=True)["path"]
+        given |= {**chosen("memory_mib", "boot_timeout_s"), "image": image}
+        machine.run("lab_uml", {**given, "hosts": lab_hosts}, check_mode=True)
 
     def _matrix(self, given: Mapping[str, Any]) -> Iterator[Row]:
         arguments = {
