@@ -9,8 +9,8 @@ name: lab_hosts
 short_description: Turn inventory hosts into the hosts that the lab has to make
 version_added: 0.1.0
 description:
-  - Reads address (C(ansible_host)) and CPUs (C(node_cpus)) of each host from its own variables, so that an inventory
-    says them once.
+  - Reads address (C(ansible_host)) and CPUs (C(lab_cpus), else C(node_cpus)) of each host from its own variables, so
+    that an inventory says them once.
 positional: _input, hostvars
 options:
   _input:
@@ -57,9 +57,8 @@ def lab_hosts(names: Iterable[str], hostvars: Mapping[str, Any]) -> list[dict[st
             raise AnsibleFilterError(
                 f"lab host {name} has no address: give it ansible_host in the inventory, an IPv4 address in lab_subnet"
             )
-        hosts.append(
-            {"name": name, "address": str(variables["ansible_host"]), "cpus": str(variables.get("node_cpus", ""))}
-        )
+        cpus = variables.get("lab_cpus") or variables.get("node_cpus", "")
+        hosts.append({"name": name, "address": str(variables["ansible_host"]), "cpus": str(cpus)})
     return hosts
 
 

@@ -217,9 +217,12 @@ def to_topology(topology: Topology, state: State, own: AbstractSet[tuple[str, st
     if topology.bridge is not None:
         ports = (*topology.taps, *(cable.far for cable in topology.cables))
         planner.bridge(topology.bridge, ports, topology.mtu_bytes)
-    # A lone host has its address on the loopback, from where it goes when a second one joins.
-    loopbacks = {Endpoint(name, LOOPBACK): None for name in topology.namespaces}
-    for end, wanted in {**loopbacks, **dict(topology.addresses)}.items():
+    # A lone host has its address on the loopback, from where it goes when a second one joins; a bridge has one only
+    # where guests hang on it.
+    without: dict[Endpoint, str | None] = {Endpoint(name, LOOPBACK): None for name in topology.namespaces}
+    if topology.bridge is not None:
+        without[topology.bridge] = None
+    for end, wanted in {**without, **dict(topology.addresses)}.items():
         planner.address(end, wanted)
     for name in topology.namespaces:
         planner.settle(Endpoint(name, LOOPBACK), None)

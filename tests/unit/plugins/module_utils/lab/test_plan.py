@@ -50,6 +50,9 @@ class Kernel:
             self._new(far, words[7], Interface(far_index, near_index, "veth", False, 1500, None, ()))
         elif words[:2] == ["link", "add"]:
             self._new(namespace, words[2], Interface(self._next(), None, words[4], False, 1500, None, ()))
+        elif words[:3] == ["tuntap", "add", "dev"]:
+            assert words[4:] == ["mode", "tap"]
+            self._new(namespace, words[3], Interface(self._next(), None, "tun", False, 1500, None, ()))
         elif words[:2] == ["link", "del"]:
             self._remove(namespace, words[2])
         elif words[:2] == ["link", "set"]:
@@ -98,7 +101,16 @@ def things(kernel: Kernel) -> set[tuple[str, str]]:
     return links | {("netns", name) for name in kernel.state}
 
 
-LABS = st.builds(lab, st.integers(1, 4), st.integers(0, 2), st.sampled_from([1500, 9000]))
+def guest_lab(count: int, mtu_bytes: int = 1500) -> topology.Topology:
+    hosts = [Host(f"h{n}", f"198.18.0.{n + 1}") for n in range(count)]
+    return topology.build_for_guests(hosts, "198.18.0.0/24", NAMES, mtu_bytes)
+
+
+MTUS = st.sampled_from([1500, 9000])
+LABS = st.one_of(
+    st.builds(lab, st.integers(1, 4), st.integers(0, 2), MTUS),
+    st.builds(guest_lab, st.integers(1, 4), MTUS),
+)
 
 
 @given(st.lists(LABS, min_size=1, max_size=4))
@@ -144,6 +156,26 @@ def test_an_address_of_an_earlier_subnet_goes():
         "remove 198.18.0.1/24 from colocation-h0/ct0",
         "give colocation-h0/ct0 the address 198.19.0.1/24",
     ]
+
+
+def test_guests_hang_on_a_bridge_with_an_address_of_the_machine():
+    kernel = Kernel()
+    kernel.take(plan.to_topology(guest_lab(2), kernel.state, kernel.own))
+    inside = kernel.state["colocation-switch"]
+    assert {name: found.kind for name, found in inside.items() if name != "lo"} == {
+        "ct-br": "bridge",
+        "ct1": "tun",
+        "ct2": "tun",
+    }
+    assert inside["ct1"].bridge == inside["ct2"].bridge == "ct-br"
+    assert inside["ct-br"].addresses == ("198.18.0.254/24",)
+
+
+def test_the_tap_of_a_guest_that_is_gone_goes():
+    kernel = Kernel()
+    kernel.take(plan.to_topology(guest_lab(2), kernel.state, kernel.own))
+    steps = plan.to_topology(guest_lab(1), kernel.state, kernel.own)
+    assert [step.text for step in steps] == ["remove interface colocation-switch/ct2"]
 
 
 def test_a_foreign_namespace_is_refused():

@@ -37,6 +37,24 @@ def test_a_lone_host_keeps_its_address():
     assert lab.addresses == ((Endpoint("colocation-a", "lo"), "198.18.0.1/32"),)
 
 
+def test_guests_have_taps_and_the_machine_an_address_that_is_free():
+    lab = topology.build_for_guests([A, Host("b", "198.18.0.254")], "198.18.0.0/24", NAMES, 1500)
+    assert lab.namespaces == ("colocation-switch",)
+    assert lab.taps == (Endpoint("colocation-switch", "ct1"), Endpoint("colocation-switch", "ct2"))
+    assert lab.addresses == ((Endpoint("colocation-switch", "ct-br"), "198.18.0.253/24"),)
+
+
+def test_a_subnet_without_an_address_for_the_machine_is_refused():
+    with pytest.raises(topology.TopologyError, match="the machine needs one to reach them; give a larger subnet"):
+        topology.build_for_guests([A, B], "198.18.0.0/30", NAMES, 1500)
+
+
+def test_cpus_that_two_hosts_share_are_refused():
+    with pytest.raises(topology.TopologyError, match="lab hosts a and b share CPU 0"):
+        topology.check_cpus({"a": "0", "b": "0"})
+    topology.check_cpus({"a": "0", "b": ""})
+
+
 @pytest.mark.parametrize(
     ("hosts", "options", "message"),
     [
@@ -59,7 +77,7 @@ def test_a_lone_host_keeps_its_address():
         ((A,), {"names": Names("", "ct")}, "lab_namespace_prefix ''"),
         ((A,), {"names": Names("../", "ct")}, "lab_namespace_prefix"),
         ((A,), {"names": Names("c-", "0123456789ab")}, "lab_link_prefix .* shorten it"),
-        ((A,), {"mtu_bytes": 100}, "lab_mtu_bytes 100: a veth pair takes 576 to 65535"),
+        ((A,), {"mtu_bytes": 100}, "lab_mtu_bytes 100: an interface takes 576 to 65535"),
     ],
 )
 def test_refuses_with_a_sentence(hosts, options, message):
