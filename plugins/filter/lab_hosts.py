@@ -57,8 +57,8 @@ def lab_hosts(names: Iterable[str], hostvars: Mapping[str, Any]) -> list[dict[st
             raise AnsibleFilterError(
                 f"lab host {name} has no address: give it ansible_host in the inventory, an IPv4 address in lab_subnet"
             )
-        cpus = variables.get("lab_cpus") or variables.get("node_cpus", "")
-        hosts.append({"name": name, "address": str(variables["ansible_host"]), "cpus": str(cpus)})
+        cpus = str(variables.get("lab_cpus", "")) or str(variables.get("node_cpus", ""))
+        hosts.append({"name": name, "address": str(variables["ansible_host"]), "cpus": cpus})
     return hosts
 
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 import copy
 
 import pytest
+from tooling import ROOT
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutorError
-from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import controller, hosts, rows, survey
+from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import (
+    controller,
+    hosts,
+    rows,
+    survey,
+    variables,
+)
 
 FACTS = {
     "kernel": "6.1.0-28-amd64",
@@ -165,3 +172,47 @@ def test_a_lab_host_has_ports_of_its_own(lab, taken):
     groups = {"tested": ["node1"], "load": ["node2"], "lab": lab}
     found = list(survey.Survey(groups, OPTIONS, lambda name: Host(), 500).of_host("node1", "tested"))
     assert any(row.what == "TCP port 22" and row.level == "missing" for row in found) is taken
+
+
+def test_a_guest_that_is_not_made_yet_stops_nothing():
+    def reach(name):
+        raise HostExecutorError(f"{name}: connection refused")
+
+    groups = {"tested": ["node1"], "load": ["node2"], "lab": ["node1"]}
+    found = list(survey.Survey(groups, OPTIONS, reach, 500).of_host("node1", "tested"))
+    assert [(row.found, row.level) for row in found] == [("to be made", "ok")]
+
+
+def test_a_host_with_one_cpu_needs_no_cpuset():
+    def change(facts):
+        facts["online_cpus"] = "0"
+        del facts["cgroup_controllers"]["cpuset"]
+
+    needs = hosts.Needs("node1", "0", "", 500, {}, {})
+    assert [row.what for row in look(change, needs) if row.level != "ok"] == ["cgroup cpuset"]
+    assert rows.problems(look(change, needs)) == []
+
+
+@pytest.mark.parametrize(
+    ("driver", "modules"), [("netns", ["lab_netns"]), ("uml", ["lab_image", "lab_uml"])], ids=["netns", "uml"]
+)
+def test_the_labs_own_modules_say_whether_it_can_be_made(driver, modules):
+    asked = {}
+
+    class Machine:
+        name = "localhost"
+
+        def variable(self, name, default=None):
+            return {"lab_driver": driver}.get(name, default)
+
+        def run(self, module, args, check_mode=None):
+            assert check_mode is True
+            asked[module] = args
+            return {"path": "/cache/0123.img"}
+
+    options = variables.role_options(ROOT / "roles")
+    looking = survey.Survey({"tested": ["a"], "load": ["b"], "lab": ["a", "b"]}, options, lambda name: Machine(), 500)
+    row = looking.of_lab([{"name": "a", "address": "198.18.0.1", "cpus": ""}])
+    assert (row.found, row.level) == ("can be made", "ok")
+    assert list(asked) == modules
+    assert asked[modules[-1]].get("image") == ("/cache/0123.img" if driver == "uml" else None)
