@@ -15,60 +15,23 @@ description:
   - Afterwards exactly these hosts exist. Those made for an earlier O(hosts) are removed.
   - Everything is journalled before it is made. A namespace or interface of the same name that is not in the journal
     belongs to somebody else, and the module fails without touching it.
+  - A namespace is called O(namespace_prefix) followed by the host's name, and its own interface O(link_prefix) followed
+    by V(0). O(hosts[].cpus) are only checked; the host's CPU set itself is a control group.
   - Only the network is separate. Files, processes, users and kernel settings are those of the machine.
 extends_documentation_fragment:
   - colocation.testbed.attributes
+  - colocation.testbed.lab
 attributes:
   check_mode:
     support: full
   diff_mode:
     support: full
 options:
-  hosts:
-    description: The hosts. Required when O(state=present).
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      name:
-        description: Name of the host. The namespace is called O(namespace_prefix) followed by it.
-        type: str
-        required: true
-      address:
-        description: IPv4 address of the host in O(subnet), without a prefix length.
-        type: str
-        required: true
-      cpus:
-        description:
-          - CPU list of the host, for example V(0-3,8). It is only checked here, against the CPUs that are online.
-          - The host's CPU set itself is a control group.
-        type: str
-        default: ""
-  subnet:
-    description: Network of all hosts.
-    type: str
-    default: 198.18.0.0/24
-  namespace_prefix:
-    description: What the names of the namespaces begin with.
-    type: str
-    default: colocation-
-  link_prefix:
-    description: What the names of the interfaces begin with. A host's own interface is this followed by V(0).
-    type: str
-    default: ct
-  mtu_bytes:
-    description: MTU of all interfaces.
-    type: int
-    default: 1500
   state:
     description: Whether the hosts should exist. V(absent) removes all namespaces and interfaces in the journal.
     type: str
     choices: [present, absent]
     default: present
-  state_dir:
-    description: State directory of the machine; its journal records what is made.
-    type: path
-    default: /var/lib/colocation-testbed
 author:
   - colocation.testbed contributors (@colocation-testbed)
 """
@@ -113,7 +76,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, journal
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cpu_list, netns
-from ansible_collections.colocation.testbed.plugins.module_utils.lab import network, plan, topology
+from ansible_collections.colocation.testbed.plugins.module_utils.lab import network, options, plan, topology
 
 
 def wanted_topology(params: dict[str, Any]) -> topology.Topology:
@@ -169,22 +132,8 @@ def main() -> None:
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
-            "hosts": {
-                "type": "list",
-                "elements": "dict",
-                "default": [],
-                "options": {
-                    "name": {"type": "str", "required": True},
-                    "address": {"type": "str", "required": True},
-                    "cpus": {"type": "str", "default": ""},
-                },
-            },
-            "subnet": {"type": "str", "default": "198.18.0.0/24"},
-            "namespace_prefix": {"type": "str", "default": "colocation-"},
-            "link_prefix": {"type": "str", "default": "ct"},
-            "mtu_bytes": {"type": "int", "default": 1500},
+            **options.NETWORK,
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
         },
         supports_check_mode=True,
     )

@@ -20,33 +20,17 @@ description:
   - Afterwards exactly these guests exist. One that runs with the same options and image is left alone, one that does
     not run is started with the disk that it had, one whose options have changed is made anew.
   - Everything is journalled before it is made. RV(ssh_config) is all that C(ssh -F) needs to reach the guests.
+  - A guest's kernel runs on O(hosts[].cpus) of the machine. The guest itself sees one CPU. Of O(subnet) the highest
+    free address is the machine's own.
 extends_documentation_fragment:
   - colocation.testbed.attributes
+  - colocation.testbed.lab
 attributes:
   check_mode:
     support: full
   diff_mode:
     support: full
 options:
-  hosts:
-    description: The hosts. Required unless O(state=absent).
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      name:
-        description: Name of the host.
-        type: str
-        required: true
-      address:
-        description: IPv4 address of the host in O(subnet), without a prefix length.
-        type: str
-        required: true
-      cpus:
-        description:
-          - CPU list of the machine on which the guest's kernel runs, for example V(0). The guest itself sees one CPU.
-        type: str
-        default: ""
   image:
     description: Disk image of the guests. Required unless O(state=absent).
     type: path
@@ -62,22 +46,6 @@ options:
     description: Seconds in which all guests must have booted.
     type: int
     default: 180
-  subnet:
-    description: Network of all hosts. Its highest free address is the machine's own.
-    type: str
-    default: 198.18.0.0/24
-  namespace_prefix:
-    description: What the name of the network namespace begins with.
-    type: str
-    default: colocation-
-  link_prefix:
-    description: What the names of the interfaces in the namespace begin with.
-    type: str
-    default: ct
-  mtu_bytes:
-    description: MTU of all interfaces.
-    type: int
-    default: 1500
   state:
     description:
       - With V(present) the guests exist and run, with V(restarted) those that ran before have booted once more.
@@ -85,10 +53,6 @@ options:
     type: str
     choices: [present, restarted, absent]
     default: present
-  state_dir:
-    description: State directory of the machine; its journal records what is made.
-    type: path
-    default: /var/lib/colocation-testbed
 author:
   - colocation.testbed contributors (@colocation-testbed)
 """
@@ -144,7 +108,15 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, journal
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cpu_list, netns, processes, procfs
-from ansible_collections.colocation.testbed.plugins.module_utils.lab import boot, guest, guests, network, plan, topology
+from ansible_collections.colocation.testbed.plugins.module_utils.lab import (
+    boot,
+    guest,
+    guests,
+    network,
+    options,
+    plan,
+    topology,
+)
 
 ERRORS = (
     boot.BootError,
@@ -275,26 +247,12 @@ def main() -> None:
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
-            "hosts": {
-                "type": "list",
-                "elements": "dict",
-                "default": [],
-                "options": {
-                    "name": {"type": "str", "required": True},
-                    "address": {"type": "str", "required": True},
-                    "cpus": {"type": "str", "default": ""},
-                },
-            },
+            **options.NETWORK,
             "image": {"type": "path"},
             "kernel": {"type": "path", "default": "/usr/bin/linux.uml"},
             "memory_mib": {"type": "int", "default": 512},
             "boot_timeout_s": {"type": "int", "default": 180},
-            "subnet": {"type": "str", "default": "198.18.0.0/24"},
-            "namespace_prefix": {"type": "str", "default": "colocation-"},
-            "link_prefix": {"type": "str", "default": "ct"},
-            "mtu_bytes": {"type": "int", "default": 1500},
             "state": {"type": "str", "choices": ["present", "restarted", "absent"], "default": "present"},
-            "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
         },
         required_if=[("state", "present", ("image",)), ("state", "restarted", ("image",))],
         supports_check_mode=True,

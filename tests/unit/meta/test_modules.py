@@ -32,14 +32,19 @@ TASK_KEYWORDS = {
 
 def block(path: Path, name: str) -> Any:
     """Return one of a plugin's documentation blocks, parsed; None where it has none."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
             return yaml.safe_load(ast.literal_eval(node.value))
     return None
 
 
 def options(path: Path) -> dict[str, Any]:
-    return block(path, "DOCUMENTATION").get("options") or {}
+    """Return a module's own options and those of the collection's fragments that it names."""
+    own = block(path, "DOCUMENTATION")
+    names = [name.removeprefix(f"{COLLECTION}.") for name in own.get("extends_documentation_fragment", [])]
+    places = [ROOT / "plugins" / "doc_fragments" / f"{name}.py" for name in names]
+    shared = [block(place, "DOCUMENTATION").get("options") or {} for place in places if place.is_file()]
+    return {key: value for options in [*shared, own.get("options") or {}] for key, value in options.items()}
 
 
 def tasks(examples: list[Any]) -> list[dict[str, Any]]:

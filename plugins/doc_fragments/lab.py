@@ -1,0 +1,51 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """Options that the modules which make hosts share, specified in plugins/module_utils/lab/options.py."""
+
+    DOCUMENTATION = r"""
+options:
+  hosts:
+    description: The hosts. Required unless O(state=absent).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name of the host.
+        type: str
+        required: true
+      address:
+        description: IPv4 address of the host in O(subnet), without a prefix length.
+        type: str
+        required: true
+      cpus:
+        description: CPU list of the machine that the host is to have, for example V(0-3,8). They must be online.
+        type: str
+        default: ""
+  subnet:
+    description: Network of all hosts.
+    type: str
+    default: 198.18.0.0/24
+  namespace_prefix:
+    description: What the names of the namespaces begin with.
+    type: str
+    default: colocation-
+  link_prefix:
+    description: What the names of the interfaces begin with.
+    type: str
+    default: ct
+  mtu_bytes:
+    description: MTU of all interfaces.
+    type: int
+    default: 1500
+  state_dir:
+    description: State directory of the machine; its journal records what is made.
+    type: path
+    default: /var/lib/colocation-testbed
+"""
