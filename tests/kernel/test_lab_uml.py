@@ -115,7 +115,7 @@ def test_a_run_that_is_killed_after_the_start_is_undone_by_the_journal(
     [
         ({"kernel": "/no/such/linux"}, "/no/such/linux: is not there; install package user-mode-linux"),
         ({"image": "/no/such.img"}, "/no/such.img: is not there; make it with module lab_image"),
-        ({"hosts": [{"name": "a", "address": "198.18.78.1", "cpus": "4095"}]}, "lab host a: CPU 4095 asked for"),
+        ({"hosts": [{"name": "a", "address": "198.18.78.1", "cpus": "4095"}]}, "in the inventory: CPU 4095 asked for"),
         ({"hosts": [{"name": "a", "address": "10.0.0.1"}]}, "is not a host address of lab_subnet"),
     ],
 )

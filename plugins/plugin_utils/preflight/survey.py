@@ -136,7 +136,7 @@ class Survey:
     def _answer(self, host: Host, role: str) -> tuple[Mapping[str, Any], float]:
         """Return what a host says of itself and its clock's offset; a machine that carries several is asked once."""
         question = self._question(host, role)
-        machine = "localhost" if self._on_controller(host) else host.name
+        machine = "localhost" if self._shares_machine(host) else host.name
         key = json.dumps([machine, question], sort_keys=True)
         if key not in self._answers:
             asked_s = time.time()
@@ -145,21 +145,20 @@ class Survey:
         return self._answers[key]
 
     def _question(self, host: Host, role: str) -> dict[str, Any]:
-        roles = PROGRAMS if self._on_controller(host) else {role: PROGRAMS[role]}
+        roles = PROGRAMS if self._shares_machine(host) else {role: PROGRAMS[role]}
         return {
             "state_dir": host.variable("node_state_dir", self._options["node_state_dir"]["default"]),
             "node_python": host.variable("node_python", self._options["node_python"]["default"]),
             "programs": {name: argv for asked in roles.values() for name, (argv, _variable) in asked.items()},
         }
 
+    def _shares_machine(self, host: Host) -> bool:
+        """Return whether a host is a namespace of the machine that was asked; a guest is a machine of its own."""
+        return self._in_lab(host) and host.variable("lab_driver", "netns") == "netns"
+
     def _in_lab(self, host: Host) -> bool:
         """Return whether a host has ports of its own, apart from those of the machine that was asked."""
         return host.name in self._groups.get("lab", ())
-
-    def _on_controller(self, host: Host) -> bool:
-        """Return whether a host is a namespace of this machine, which then answers for all of them."""
-        driver = host.variable("lab_driver", "netns")
-        return self._in_lab(host) and driver == "netns"
 
     def _needs(self, host: Host, role: str) -> hosts.Needs:
         port = int(host.variable("latency_service_port", self._options["latency_service_port"]["default"]))
