@@ -167,7 +167,7 @@ def test_a_namespace_in_use_is_kept_and_its_process_named(lab: Lab) -> None:
 def test_cpus_that_do_not_exist_are_refused_before_anything_is_made(lab: Lab) -> None:
     before = network_state()
     hosts = [{**HOSTS[0], "cpus": "0"}, {**HOSTS[1], "cpus": "1-4095"}]
-    assert "lab host b: node_cpus in the inventory: CPU" in lab.run(hosts=hosts)["msg"]
+    assert "lab host b: node_cpus (of guests lab_cpus) in the inventory: CPU" in lab.run(hosts=hosts)["msg"]
     hosts = [{**HOSTS[0], "cpus": "0"}, {**HOSTS[1], "cpus": "0"}]
     assert "lab hosts a and b share CPU 0" in lab.run(hosts=hosts)["msg"]
     assert network_state() == before
