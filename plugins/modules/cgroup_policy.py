@@ -199,7 +199,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.colocation.testbed.plugins.module_utils import journal
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, cpu_list, procfs
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, cpu_list, procfs, resctrl
 from ansible_collections.colocation.testbed.plugins.module_utils.node_policy import apply, facts, groups
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation import PolicyError
 
@@ -273,6 +273,7 @@ def main() -> None:
         cpu_list.CpuListError,
         journal.JournalError,
         procfs.ProcError,
+        resctrl.ResctrlError,
     ) as exc:
         module.fail_json(msg=str(exc))
     module.exit_json(**result)

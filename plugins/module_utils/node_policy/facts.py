@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, cgroup_foreign, cpu_list, procfs
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
+    cgroup,
+    cgroup_foreign,
+    cpu_list,
+    procfs,
+    resctrl,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup import CgroupError, Layout
 from ansible_collections.colocation.testbed.plugins.module_utils.policy import effects
-from ansible_collections.colocation.testbed.plugins.module_utils.policy.node import NodeFacts
+from ansible_collections.colocation.testbed.plugins.module_utils.policy.node import Cache, NodeFacts
+from ansible_collections.colocation.testbed.plugins.module_utils.policy.resctrl import AMD, INTEL
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabulary import SECTIONS
 
 _GROUP_IDENTITY = "cpu_bvt_warp_ns"
@@ -28,7 +35,7 @@ class Given:
 
 
 def collect(layout: Layout, given: Given, proc_root: str = procfs.PROC_ROOT, sys_root: str = "/sys") -> NodeFacts:
-    """Return the facts of this host. Raises CpuListError, ProcError or CgroupError where they cannot be read."""
+    """Return the facts of this host. Raises CpuListError, ProcError, CgroupError or ResctrlError."""
     cpus = cpu_list.require_online(given.cpus, "cpus", sys_root) if given.cpus.strip() else cpu_list.online(sys_root)
     memory = procfs.parse_meminfo(procfs.read_text(f"{proc_root}/meminfo") or "").get("MemTotal")
     if memory is None:
@@ -42,7 +49,27 @@ def collect(layout: Layout, given: Given, proc_root: str = procfs.PROC_ROOT, sys
         lacking=lacking,
         # Koordinator tells Alibaba's kernels, which take such a burst, from others by this file.
         burst_above_quota=_GROUP_IDENTITY not in lacking,
+        cache=cache(resctrl.read_state(proc_root=proc_root)),
         kubepods=_kubepods(layout),
+    )
+
+
+def cache(state: resctrl.State | None) -> Cache | None:
+    """Return what a mounted resctrl can do for percentages of cache and bandwidth; None where none is mounted.
+
+    Bandwidth in percent is there when it is neither counted in MB/s (mount option mba_MBps) nor missing.
+    """
+    if state is None:
+        return None
+    ways, bandwidth = state.info.cache, state.info.bandwidth
+    found = Cache() if ways is None else Cache(ways.cbm_mask, ways.min_cbm_bits)
+    if bandwidth is None or state.info.mba_mbps:
+        return found
+    # Only AMD counts in units of the hardware; there the root group's number is "no limit".
+    vendor = INTEL if bandwidth.linear else AMD
+    most = 100 if bandwidth.linear else max(state.root.values(resctrl.BANDWIDTH_LINE).values(), default=None)
+    return replace(
+        found, vendor=vendor, mba_default=most, mba_granularity=bandwidth.granularity, mba_minimum=bandwidth.minimum
     )
 
 
