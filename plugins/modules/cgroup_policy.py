@@ -15,7 +15,7 @@ description:
   - The policy is checked as a whole before anything changes; unknown keys are errors. For each key the result says
     whether this host supports it, and where it does not, why.
   - Only what needs no readings at run time is applied. Cache and memory bandwidth, and settings of the host as a whole,
-    are returned as data for C(resctrl_group) and C(host_tuning).
+    are returned as data for M(colocation.testbed.resctrl_group) and M(colocation.testbed.host_tuning).
   - A value that an earlier call set and that this one does not want is put back to what it was before.
   - Every change is recorded in the journal first. A call takes effect as a whole.
 extends_documentation_fragment:
@@ -178,7 +178,7 @@ restored:
   sample: ["/sys/fs/cgroup/cpu/kubepods/besteffort/cpu.cfs_quota_us: 130000 put back to -1"]
 resctrl_groups:
   description: What the policy wants of cache and memory bandwidth, as option C(groups) of module
-    C(resctrl_group) takes it, with the processes that are in groups of each class.
+    M(colocation.testbed.resctrl_group) takes it, with the processes that are in groups of each class.
   returned: with O(state=present)
   type: list
   elements: dict
@@ -186,7 +186,7 @@ resctrl_groups:
     "pids": [4711]}]
 host_settings:
   description: What the policy wants of the host as a whole, as option C(settings) of module
-    C(host_tuning) takes it.
+    M(colocation.testbed.host_tuning) takes it.
   returned: with O(state=present)
   type: list
   elements: dict
