@@ -34,7 +34,8 @@ def test_the_inventory_shown_makes_guests(tmp_path: Path) -> None:
         own = {key: value for key, value in variables[name].items() if key.startswith("lab_")}
         assert set(own) <= set(OPTIONS)
         assert own["lab_driver"] == "uml"
-        assert variables[name]["ansible_ssh_common_args"] == f"-F {OPTIONS['lab_state_dir']['default']}/ssh/config"
+        access = f"{OPTIONS['lab_state_dir']['default']}/ssh"
+        assert variables[name]["ansible_ssh_common_args"] == f"-F {access}/config -o ControlPath={access}/control/%h"
 
 
 def test_every_option_for_guests_is_explained_there_or_in_the_readme() -> None:
