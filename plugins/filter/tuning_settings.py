@@ -12,7 +12,7 @@ description:
   - Returns the settings of a profile for M(colocation.testbed.host_tuning), with a user's own laid over them.
   - What a profile sets may be missing on a host, and is then skipped. A setting of the same kind and name in the user's
     list takes its place.
-positional: _input, settings, housekeeping_cpus
+positional: _input, settings, housekeeping_cpus, policy_settings
 options:
   _input:
     description: Name of the profile, a file in C(files/tuning) of the collection.
@@ -27,6 +27,11 @@ options:
     description: CPU list that serves interrupts. With the empty one a profile leaves them alone.
     type: str
     required: true
+  policy_settings:
+    description: What a policy wants of the host. It takes the place of the profile's, and gives way to the user's own.
+    type: list
+    elements: dict
+    default: []
 author:
   - colocation.testbed contributors (@colocation-testbed)
 """
@@ -59,11 +64,13 @@ if TYPE_CHECKING:
 _COLLECTION = Path(__file__).resolve().parents[2]
 
 
-def tuning_settings(profile: str, settings: Sequence[Any], housekeeping_cpus: str) -> list[dict[str, Any]]:
+def tuning_settings(
+    profile: str, settings: Sequence[Any], housekeeping_cpus: str, policy_settings: Sequence[Any] = ()
+) -> list[dict[str, Any]]:
     """Return the settings of a host. Raises AnsibleFilterError for an unknown profile and what is no setting."""
     try:
         found = tuning_profiles.load(_COLLECTION, profile)
-        return tuning_profiles.settings(found, settings, str(housekeeping_cpus))
+        return tuning_profiles.settings(found, settings, str(housekeeping_cpus), policy_settings)
     except tuning_profiles.TuningProfileError as exc:
         raise AnsibleFilterError(str(exc)) from exc
 

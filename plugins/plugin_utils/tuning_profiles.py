@@ -46,23 +46,30 @@ def _key(setting: Mapping[str, Any]) -> tuple[str, str]:
     return str(setting.get("kind")), str(setting.get("name") or "")
 
 
-def settings(profile: Profile, own: Sequence[Any], housekeeping_cpus: str) -> list[dict[str, Any]]:
-    """Return the settings for module ``host_tuning``: the profile's, which a host may lack, then the user's own.
+def settings(
+    profile: Profile, own: Sequence[Any], housekeeping_cpus: str, of_policy: Sequence[Any] = ()
+) -> list[dict[str, Any]]:
+    """Return the settings for module ``host_tuning``: the profile's, which a host may lack, a policy's, the user's own.
 
-    A user's setting takes the place of the profile's of the same kind and name. Raises TuningProfileError.
+    Of two with the same kind and name the later one counts. Raises TuningProfileError.
     """
-    wrong = [index for index, item in enumerate(own) if not isinstance(item, Mapping)]
-    if wrong:
-        raise TuningProfileError(
-            f"host_tuning_settings[{wrong[0]}]: {own[wrong[0]]!r} is no mapping; write kind, name and value"
-        )
-    given = [*profile.settings]
+    for variable, given in (("host_tuning_settings", own), ("host_tuning_policy_settings", of_policy)):
+        wrong = [index for index, item in enumerate(given) if not isinstance(item, Mapping)]
+        if wrong:
+            raise TuningProfileError(
+                f"{variable}[{wrong[0]}]: {given[wrong[0]]!r} is no mapping; write kind, name and value"
+            )
+    known = [*profile.settings]
     if housekeeping_cpus:
-        given += [{**item, "value": housekeeping_cpus} for item in profile.interrupts]
-    replaced = {_key(item) for item in own}
-    kept = [
+        known += [{**item, "value": housekeeping_cpus} for item in profile.interrupts]
+    from_profile = [
         {"kind": item["kind"], "name": item.get("name", ""), "value": item["value"], "on_missing": "skip"}
-        for item in given
-        if _key(item) not in replaced
+        for item in known
     ]
-    return [*kept, *(dict(item) for item in own)]
+    wanted = _without(_without(from_profile, of_policy) + [dict(item) for item in of_policy], own)
+    return [*wanted, *(dict(item) for item in own)]
+
+
+def _without(given: Sequence[dict[str, Any]], replaced: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    keys = {_key(item) for item in replaced}
+    return [item for item in given if _key(item) not in keys]

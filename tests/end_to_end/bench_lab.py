@@ -21,6 +21,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils import snapshot
 
 STATE_DIR = "/var/lib/colocation-testbed-e2e"
 CGROUP_ROOT = "colocation-testbed-e2e"
+NETNS_PREFIX = "cte2e-"
 
 #: Short windows on a machine that other tests heat up: noise must not decide whether the plumbing is right.
 QUICK: Mapping[str, Any] = {
@@ -44,13 +45,13 @@ def inventory() -> dict[str, Any]:
         "node_cgroup_root": CGROUP_ROOT + "/{{ inventory_hostname }}",
     }
     hosts = {
-        name: {"ansible_netns": f"cte2e-{name}", "ansible_host": address, "node_cpus": cpus}
+        name: {"ansible_netns": f"{NETNS_PREFIX}{name}", "ansible_host": address, "node_cpus": cpus}
         for name, address, cpus in (("e2e-tested", "198.18.67.1", "0"), ("e2e-load", "198.18.67.2", "1"))
     }
     local = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
     variables = {
         "lab_subnet": "198.18.67.0/24",
-        "lab_namespace_prefix": "cte2e-",
+        "lab_namespace_prefix": NETNS_PREFIX,
         "lab_link_prefix": "cte",
         "lab_cgroup_root": CGROUP_ROOT,
         "lab_state_dir": STATE_DIR,
@@ -154,8 +155,8 @@ class Lab:
         return len(list(self.results.glob("*/measurements/[0-9]*")))
 
     def picture(self) -> dict[str, dict[str, str]]:
-        """Return what the machine looks like."""
-        return snapshot.take(
+        """Return what the machine looks like, but for what other labs make meanwhile."""
+        found = snapshot.take(
             snapshot.Wanted(
                 paths=(STATE_DIR, "/etc/nginx", "/etc/apt", "/etc/sysctl.d", "/usr/local", "/run/systemd/system"),
                 cgroup_root=CGROUP_ROOT,
@@ -163,13 +164,23 @@ class Lab:
                 # Groups and connections of whatever else lives on this machine come and go meanwhile.
                 ignore=(
                     "cgroups//sys/fs/cgroup/*/process_api*",
-                    "cgroups//sys/fs/cgroup/*/colocation-testbed",
-                    "cgroups//sys/fs/cgroup/*/colocation-testbed/*",
+                    "mounts//tmp/pytest-of-*",
                     "sysctls/net.netfilter.*",
                     "sysctls/kernel.pty.*",
                 ),
             )
         )
+        return {
+            section: {key: text for key, text in shown.items() if not of_another_lab(section, key)}
+            for section, shown in found.items()
+        }
+
+
+def of_another_lab(section: str, key: str) -> bool:
+    """Return whether something in a picture is a namespace or a control group that another lab or test has made."""
+    if section == "cgroups":
+        return "/colocation-testbed" in key and CGROUP_ROOT not in key
+    return (section == "netns" or key.startswith("/run/netns/")) and NETNS_PREFIX not in key
 
 
 def wait_for(condition: Callable[[], bool], timeout_s: float) -> None:
