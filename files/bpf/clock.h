@@ -96,7 +96,7 @@ INLINE __u64 foresee(__u64 *clock, __u64 earliest, __u64 cost)
 /* ns that bytes take at a rate, to the nearest. 64 KiB at 1 byte a second is far from an overflow. */
 INLINE __u64 cost_ns(__u64 bytes, __u64 rate)
 {
-	return (bytes * NS + rate / 2) / rate;
+	return rate ? (bytes * NS + rate / 2) / rate : 0;
 }
 
 #endif

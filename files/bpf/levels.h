@@ -31,14 +31,14 @@ INLINE void sum_shards(struct shards *shards, struct sums *sums)
 
 INLINE __u64 per_second(__u64 bytes, __u64 elapsed)
 {
-	return bytes * NS / (elapsed | 1);
+	return elapsed ? bytes * NS / elapsed : 0;
 }
 
 /* A level that nobody waits in keeps a quarter more than it uses; those where packets wait share the rest by weight. */
 INLINE void divide(struct pool_config *config, struct pool_state *state, struct sums *sums, __u64 elapsed)
 {
 	__u64 outside = per_second(sums->outside - state->outside_base, elapsed);
-	__u64 spare = config->total > outside ? config->total - outside : 0, weights = 0, floor = config->floor | 1;
+	__u64 spare = config->total > outside ? config->total - outside : 0, weights = 0, floor = config->floor;
 	__u32 waiting = 0;
 
 #pragma clang loop unroll(full)
@@ -68,7 +68,7 @@ INLINE void divide(struct pool_config *config, struct pool_state *state, struct 
 			share = spare > kept ? spare - kept : floor;
 			spare = spare > share ? spare - share : 0;
 		} else {
-			share = spare * config->weights[level] / (weights | 1);
+			share = weights ? spare * config->weights[level] / weights : 0;
 		}
 		state->level_rate[level] = share < floor ? floor : share;
 	}

@@ -41,7 +41,7 @@ INLINE void take_share(struct limits *limits, struct class_state *own, struct po
 		       struct packet *packet, __u64 earliest, struct claims *claims)
 {
 	__u32 level = limits->level & (LEVEL_SLOTS - 1);
-	__u64 rate = pool->level_rate[level] | 1, before = claims->departure;
+	__u64 rate = pool->level_rate[level], before = claims->departure;
 	__u64 shared = foresee(&pool->level_clock[level], earliest, cost_ns(packet->bytes, rate));
 
 	if (limits->request) {

@@ -68,7 +68,7 @@ INLINE __u64 clamp(__u64 value, __u64 low, __u64 high)
 
 INLINE void judge_window(struct pool_config *config, struct pool_state *state, __u32 pool, __u64 now, __u64 elapsed)
 {
-	__u64 rate = state->online_rate, windows = elapsed / (config->window_ns | 1);
+	__u64 rate = state->online_rate, windows = config->window_ns ? elapsed / config->window_ns : 1;
 
 	if (config->flags & POOL_CONTINUOUS)
 		state->allowed_rate = clamp(config->total > rate ? config->total - rate : 0, config->low, config->high);
@@ -79,7 +79,7 @@ INLINE void judge_window(struct pool_config *config, struct pool_state *state, _
 		state->below = 0;
 	} else {
 		/* After a pause the packets that would have closed the windows were not there: they were quiet ones. */
-		state->below += windows ? windows : 1;
+		state->below += windows;
 		if (state->below >= config->hold)
 			change_state(state, pool, now, STATE_HIGH, rate, REASON_HOLD);
 	}
