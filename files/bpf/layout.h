@@ -70,7 +70,7 @@ typedef __u32 lock_t;
 /* One cache line for each class, never written by user space while packets flow. */
 #define CLASS_STATE_FIELDS(S, F, A) \
 	F(S, lock_t, lock) F(S, __u32, spare0) F(S, __u64, limit_clock) F(S, __u64, request_clock) \
-	A(S, __u64, spare1, 5)
+	F(S, __u64, last_departure) A(S, __u64, spare1, 4)
 
 #define POOL_STATE_FIELDS(S, F, A) \
 	F(S, lock_t, lock) F(S, __u32, spare0) F(S, __u64, offline_clock) A(S, __u64, level_clock, LEVEL_SLOTS) \

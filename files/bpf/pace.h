@@ -41,20 +41,18 @@ INLINE void take_share(struct limits *limits, struct class_state *own, struct po
 		       struct packet *packet, __u64 earliest, struct claims *claims)
 {
 	__u32 level = limits->level & (LEVEL_SLOTS - 1);
-	__u64 rate = pool->level_rate[level], before = claims->departure;
-	__u64 shared = foresee(&pool->level_clock[level], earliest, cost_ns(packet->bytes, rate));
+	__u64 rate = pool->level_rate[level], before = claims->departure, alone, shared;
 
-	if (limits->request) {
-		__u64 alone = foresee(&own->request_clock, earliest, cost_ns(packet->bytes, limits->request));
-
-		if (!AFTER(alone, shared)) {
-			claims->request = take(&own->lock, &own->request_clock, earliest, packet->bytes, limits->request, claims);
-			ADD(&shard->outside, packet->bytes);
-			return;
-		}
+	shared = foresee(&pool->level_clock[level], earliest, cost_ns(packet->bytes, rate));
+	alone = foresee(&own->request_clock, earliest, cost_ns(packet->bytes, limits->request));
+	if (limits->request && (!rate || !AFTER(alone, shared))) {
+		claims->request = take(&own->lock, &own->request_clock, earliest, packet->bytes, limits->request, claims);
+		ADD(&shard->outside, packet->bytes);
+	} else {
+		claims->level = take(&pool->lock, &pool->level_clock[level], earliest, packet->bytes, rate, claims);
+		ADD(&shard->level[level], packet->bytes);
 	}
-	claims->level = take(&pool->lock, &pool->level_clock[level], earliest, packet->bytes, rate, claims);
-	ADD(&shard->level[level], packet->bytes);
+	/* Who waits would take more, by either clock: its level asks for a share. */
 	if (AFTER(claims->departure, before))
 		ADD(&shard->waits[level], 1);
 }
@@ -71,6 +69,17 @@ INLINE void give_back(struct limits *limits, struct class_state *own, struct poo
 		refund(&pool->lock, &pool->offline_clock, claims->offline);
 	if (claims->level)
 		refund(&pool->lock, &pool->level_clock[level], claims->level);
+}
+
+/* Packets of a class go by one of two clocks; one must not overtake another, or TCP would see them out of order. */
+INLINE void keep_order(struct class_state *own, struct claims *claims)
+{
+	__u64 last = *(volatile __u64 *)&own->last_departure;
+
+	if (AFTER(last, claims->departure))
+		claims->departure = last;
+	else
+		*(volatile __u64 *)&own->last_departure = claims->departure;
 }
 
 INLINE int drop(struct stats *stats, struct packet *packet)
@@ -108,6 +117,8 @@ INLINE int pace(struct __sk_buff *skb, struct limits *limits, struct pool_config
 	}
 	if (plane == PLANE_POLICE)
 		return GO_ON;
+	if (config->flags & POOL_LEVELS)
+		keep_order(own, &claims);
 	if (limits->ecn_ns && AFTER(claims.start, packet->now + limits->ecn_ns) && set_congestion_mark(skb))
 		stats->marked++;
 	if (AFTER(claims.departure, packet->ready)) {

@@ -199,10 +199,12 @@ def load(variant: str) -> bpf_object.Loaded:
 def empty(loaded: bpf_object.Loaded) -> None:
     """Take everything out of the maps again: verifying the programs anew for each test would take half a second."""
     for found in loaded.maps.values():
-        if found.type in (bpf.ARRAY, bpf.PERCPU_ARRAY):
-            size = found.value_size * (possible_cpus() if found.type == bpf.PERCPU_ARRAY else 1)
-            for number in range(found.max_entries):
-                bpf.update(found, struct.pack("<I", number), b"\0" * size)
+        numbers = [struct.pack("<I", number) for number in range(found.max_entries)]
+        if found.type == bpf.ARRAY:
+            bpf.update_many(found, dict.fromkeys(numbers, b"\0" * found.value_size))
+        elif found.type == bpf.PERCPU_ARRAY:
+            for number in numbers:
+                bpf.update(found, number, b"\0" * found.value_size * possible_cpus())
         else:
             for key in bpf.keys(found):
                 bpf.delete(found, key)

@@ -19,6 +19,7 @@ MAP_CREATE, MAP_LOOKUP, MAP_UPDATE, MAP_DELETE, MAP_NEXT_KEY, PROG_LOAD, PIN, GE
 PROG_TEST_RUN, PROG_NEXT_ID, MAP_NEXT_ID, PROG_BY_ID, MAP_BY_ID, INFO_BY_FD = range(10, 16)
 BTF_LOAD = 18
 MAP_UPDATE_BATCH = 26
+ENABLE_STATISTICS = 32
 SCHED_CLS = 3
 HASH, ARRAY, PERCPU_ARRAY, LPM_TRIE = 1, 2, 6, 11
 NAME_LENGTH = 15
@@ -288,3 +289,8 @@ def test_run(fd: int, data: bytes, context: bytes, repeat: int = 1) -> TestRun:
     value, _in, out = struct.unpack_from("<III", attributes.raw, 4)
     (duration_ns,) = struct.unpack_from("<I", attributes.raw, 36)
     return TestRun(value, duration_ns, sent.raw[:out], after.raw)
+
+
+def enable_statistics() -> int:
+    """Let the kernel count run time of all programs until the returned file descriptor is closed. Raises BpfError."""
+    return _call("run-time statistics", ENABLE_STATISTICS, _attributes("I", 0))
