@@ -90,7 +90,11 @@ def test_ingress_goes_by_the_device_that_the_packet_leaves_by(bench: Bench) -> N
 def test_no_parser_reads_behind_a_short_packet(bench: Bench) -> None:
     bench.set_order("prefix")
     bench.set_pool(accounting="payload")
-    for frame in (ethernet(0x0800, b"\x4f" + b"\6" * 19), ethernet(0x86DD, b"\6" * 40), ethernet(0x0800, b"E", (0x8100,))):
+    for frame in (
+        ethernet(0x0800, b"\x4f" + b"\6" * 19),
+        ethernet(0x86DD, b"\6" * 40),
+        ethernet(0x0800, b"E", (0x8100,)),
+    ):
         sent = bench.send(frame)
         assert (sent.dropped, sent.tstamp) == (False, 0)
 

@@ -66,7 +66,7 @@ class ProgramInfo:
 
 
 @dataclass(frozen=True)
-class TestRun:
+class ProgramRun:
     """What a test run gave: return value, mean duration in ns, the packet and context afterwards."""
 
     value: int
@@ -97,7 +97,9 @@ def _call(what: str, command: int, attributes: ctypes.Array[ctypes.c_char]) -> i
 
 
 def _attributes(layout: str, *values: int | bytes) -> ctypes.Array[ctypes.c_char]:
-    return ctypes.create_string_buffer(struct.pack("<" + layout, *values).ljust(_ATTRIBUTES_SIZE, b"\0"), _ATTRIBUTES_SIZE)
+    return ctypes.create_string_buffer(
+        struct.pack("<" + layout, *values).ljust(_ATTRIBUTES_SIZE, b"\0"), _ATTRIBUTES_SIZE
+    )
 
 
 def _buffer(data: bytes) -> ctypes.Array[ctypes.c_char]:
@@ -277,7 +279,7 @@ def program_info(fd: int) -> ProgramInfo:
     return ProgramInfo(number, tag.hex(), name, run_time_ns, run_count)
 
 
-def test_run(fd: int, data: bytes, context: bytes, repeat: int = 1) -> TestRun:
+def run_program(fd: int, data: bytes, context: bytes, repeat: int = 1) -> ProgramRun:
     """Run a program on a packet and a ``struct __sk_buff`` as the kernel's own tests do. Raises BpfError."""
     packet, before = _buffer(data), _buffer(context)
     after, sent = ctypes.create_string_buffer(len(context)), ctypes.create_string_buffer(len(data) + 256)
@@ -288,7 +290,7 @@ def test_run(fd: int, data: bytes, context: bytes, repeat: int = 1) -> TestRun:
     _call("test run", PROG_TEST_RUN, attributes)
     value, _in, out = struct.unpack_from("<III", attributes.raw, 4)
     (duration_ns,) = struct.unpack_from("<I", attributes.raw, 36)
-    return TestRun(value, duration_ns, sent.raw[:out], after.raw)
+    return ProgramRun(value, duration_ns, sent.raw[:out], after.raw)
 
 
 def enable_statistics() -> int:

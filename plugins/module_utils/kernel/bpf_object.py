@@ -139,7 +139,7 @@ def load(
 
 
 def load_first(objects: Sequence[tuple[str, bytes]]) -> tuple[str, Loaded]:
-    """Load the first of several variants that the kernel takes; returns its name. Raises BpfError with the last reason."""
+    """Load the first of several variants that the kernel takes, and return its name too. Raises BpfError, the last."""
     refused = BpfError("no variant of the BPF object was given")
     for name, content in objects:
         try:

@@ -1,0 +1,58 @@
+"""Run a shell script as the init of a User-Mode Linux guest: another kernel, without JIT, with this machine's files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+MODULES = Path("/usr/lib/uml/modules")
+HEAD = """#!/bin/sh
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t bpf bpf /sys/fs/bpf
+mount -t tmpfs run /run
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+ip link set lo up
+exec >/dev/console 2>&1
+"""
+TAIL = """
+echo "guest ended"
+echo o > /proc/sysrq-trigger
+read -r wait_for_the_end < /dev/zero
+"""
+
+
+def module(name: str) -> Path:
+    """Return the file of a kernel module of the guest's."""
+    found = sorted(MODULES.glob(f"*/kernel/**/{name}.ko"))
+    assert found, f"the guest's kernel has no module {name}"
+    return found[-1]
+
+
+def run(directory: Path, script: str, modules: tuple[str, ...] = (), timeout_s: float = 300) -> str:
+    """Boot a guest that runs the script and return what its console showed; skips where there is no such kernel."""
+    program = shutil.which("linux.uml")
+    if program is None:
+        pytest.skip("needs linux.uml (Debian package user-mode-linux)")
+    init = directory / "init.sh"
+    insert = "".join(f"insmod {module(name)}\n" for name in modules)
+    init.write_text(HEAD + insert + script + TAIL)
+    init.chmod(0o755)
+    argv = [program, "mem=1G", "rootfstype=hostfs", "rootflags=/", "rw", f"init={init}", "con=null", "con0=fd:0,fd:1"]
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(directory), "TMPDIR": "/dev/shm"}
+    done = subprocess.run(
+        [*argv, "quiet"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=timeout_s,
+        env=environment,
+        check=False,
+    )
+    text = done.stdout.decode("utf-8", "replace")
+    assert "guest ended" in text, text[-4000:]
+    return text
