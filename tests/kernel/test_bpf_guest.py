@@ -15,10 +15,10 @@ SUITE = ("test_bpf_pace.py", "test_bpf_classify.py", "test_bpf_waterline.py", "t
 def test_suite_passes_on_another_kernel(tmp_path: Path) -> None:
     files = " ".join(str(ROOT / "tests" / "kernel" / name) for name in SUITE)
     script = (
-        f"cd {ROOT} && {sys.executable} -m pytest -q -p no:cacheprovider --basetemp={tmp_path}/inside {files}\n"
+        f"cd {ROOT} && {sys.executable} -m pytest -q --color=no -p no:cacheprovider --basetemp={tmp_path}/inside {files}\n"
         "uname -r\n"
     )
-    shown = uml.run(tmp_path, script)
+    shown = uml.run(tmp_path, script, timeout_s=900)
     assert " failed" not in shown, shown[-6000:]
     assert " error" not in shown, shown[-6000:]
     assert passed_tests(shown) > 150, shown[-6000:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -44,15 +45,24 @@ def run(directory: Path, script: str, modules: tuple[str, ...] = (), timeout_s: 
     init.chmod(0o755)
     argv = [program, "mem=1G", "rootfstype=hostfs", "rootflags=/", "rw", f"init={init}", "con=null", "con0=fd:0,fd:1"]
     environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(directory), "TMPDIR": "/dev/shm"}
-    done = subprocess.run(
-        [*argv, "quiet"],
+    text = _console([*argv, "quiet"], environment, timeout_s)
+    assert "guest ended" in text, text[-4000:]
+    return text
+
+
+def _console(argv: list[str], environment: dict[str, str], timeout_s: float) -> str:
+    # The guest is several processes: all of them are ended when it takes too long.
+    with subprocess.Popen(
+        argv,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=timeout_s,
         env=environment,
-        check=False,
-    )
-    text = done.stdout.decode("utf-8", "replace")
-    assert "guest ended" in text, text[-4000:]
-    return text
+        start_new_session=True,
+    ) as guest:
+        try:
+            shown, _ = guest.communicate(timeout=timeout_s)
+        except BaseException:
+            os.killpg(guest.pid, signal.SIGKILL)
+            raise
+    return shown.decode("utf-8", "replace")

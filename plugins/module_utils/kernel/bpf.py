@@ -18,7 +18,7 @@ from dataclasses import dataclass
 MAP_CREATE, MAP_LOOKUP, MAP_UPDATE, MAP_DELETE, MAP_NEXT_KEY, PROG_LOAD, PIN, GET = range(8)
 PROG_TEST_RUN, PROG_NEXT_ID, MAP_NEXT_ID, PROG_BY_ID, MAP_BY_ID, INFO_BY_FD = range(10, 16)
 BTF_LOAD = 18
-MAP_UPDATE_BATCH = 26
+MAP_LOOKUP_BATCH, _LOOKUP_AND_DELETE, MAP_UPDATE_BATCH = 24, 25, 26
 ENABLE_STATISTICS = 32
 SCHED_CLS = 3
 HASH, ARRAY, PERCPU_ARRAY, LPM_TRIE = 1, 2, 6, 11
@@ -26,6 +26,8 @@ NAME_LENGTH = 15
 _SYSTEM_CALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280}
 _ATTRIBUTES_SIZE = 152
 _LOG_SIZE = 1 << 20
+# The kernel's ENOTSUPP, which has no name in user space: this type of map has no batch operations there.
+_NOT_SUPPORTED = 524
 _HINTS = {
     errno.EPERM: "run as root; in a container, CAP_BPF and CAP_NET_ADMIN are needed",
     errno.ENOSYS: "the kernel has no bpf(2); CONFIG_BPF_SYSCALL is needed",
@@ -183,7 +185,7 @@ def load_program(name: str, instructions: bytes, license_text: str, kind: int = 
 
 
 def lookup(found: Map, key: bytes, cpus: int = 1) -> bytes | None:
-    """Return the value of a key, None when there is none. A per-CPU map gives ``cpus`` values, each padded to 8 bytes."""
+    """Return the value of a key or None. A per-CPU map gives ``cpus`` values, each padded to 8 bytes."""
     each = (found.value_size + 7) // 8 * 8 if found.type == PERCPU_ARRAY else found.value_size
     value, place = ctypes.create_string_buffer(each * cpus), _buffer(key)
     try:
@@ -210,11 +212,27 @@ def update_many(found: Map, items: dict[bytes, bytes]) -> None:
     try:
         _call(f"map {found.name}", MAP_UPDATE_BATCH, attributes)
     except BpfError as exc:
-        # EINVAL: an older kernel; ENOTSUPP (524, no name in user space): this type of map has no batch there.
-        if exc.number not in (errno.EINVAL, 524, errno.EOPNOTSUPP):
+        if exc.number not in (errno.EINVAL, _NOT_SUPPORTED, errno.EOPNOTSUPP):
             raise
         for key, value in items.items():
             update(found, key, value)
+
+
+def read_array(found: Map) -> list[bytes]:
+    """Return all values of an array, in one call where the kernel can (Linux 5.6). Raises BpfError."""
+    size, count = found.value_size, found.max_entries
+    following = ctypes.create_string_buffer(4)
+    numbers, values = ctypes.create_string_buffer(4 * count), ctypes.create_string_buffer(size * count)
+    places = (0, _address(following), _address(numbers), _address(values))
+    try:
+        _call(f"map {found.name}", MAP_LOOKUP_BATCH, _attributes("QQQQIIQQ", *places, count, found.fd, 0, 0))
+    except BpfError as exc:
+        if exc.number in (errno.EINVAL, _NOT_SUPPORTED, errno.EOPNOTSUPP):
+            return [lookup(found, struct.pack("<I", number)) or bytes(size) for number in range(count)]
+        # ENOENT says that this was the end; everything has been copied.
+        if exc.number != errno.ENOENT:
+            raise
+    return [values.raw[place : place + size] for place in range(0, size * count, size)]
 
 
 def delete(found: Map, key: bytes) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tooling import ROOT
 
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import objects
 from tools import bpf
 
 BUILT = ROOT / bpf.BUILT
@@ -32,6 +33,10 @@ def test_building_again_gives_the_same_bytes(tmp_path: Path) -> None:
     bpf.build(ROOT, tmp_path)
     names = [*(f"{name}.o" for name in bpf.VARIANTS), bpf.MANIFEST]
     assert [name for name in names if (tmp_path / name).read_bytes() != (BUILT / name).read_bytes()] == []
+
+
+def test_modules_carry_the_same_objects() -> None:
+    assert dict(objects.variants()) == {name: (BUILT / f"{name}.o").read_bytes() for name in bpf.VARIANTS}
 
 
 def test_another_compiler_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

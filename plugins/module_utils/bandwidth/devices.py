@@ -1,0 +1,196 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Devices: what is attached to them now, what must be, and the lines for tc(8) that lead there and back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.colocation.testbed.plugins.module_utils import commands
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import tree
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.tables import HTB_DEFAULT, HTB_MAJOR
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.values import BandwidthError
+
+Run = Callable[..., commands.Result]
+# Far from what other tools take by themselves (tc counts down from 49152); an entry of another program there is kept.
+PREFERENCE = 45056
+HANDLE = "0x1"
+FQ_HANDLE = "b000:"
+HTB_HANDLE = f"{HTB_MAJOR}:"
+# What the kernel gives a device by itself, recognisable by handle 0.
+_DEFAULT_HANDLE = "0:"
+# Deep enough that the programs are what drops, not the queue behind them.
+_FQ_OPTIONS = "limit 100000 flow_limit 10000"
+
+
+@dataclass(frozen=True)
+class Attached:
+    """What a device has: index, kind; root qdisc and leaves; clsact or ingress; filters and HTB classes."""
+
+    index: int
+    root_kind: str
+    root_handle: str
+    leaves: tuple[tuple[str, str, str], ...]
+    hooks: str
+    filters: Mapping[str, tuple[Mapping[str, Any], ...]]
+    classes: frozenset[tuple[int, str, str, str]]
+
+    @property
+    def has_default_root(self) -> bool:
+        """Tell whether the kernel chose the root qdisc by itself."""
+        return self.root_handle == _DEFAULT_HANDLE
+
+    def paces(self) -> bool:
+        """Tell whether all packets pass an fq, which keeps departure times."""
+        if self.root_kind == "fq":
+            return True
+        return self.root_kind == "mq" and bool(self.leaves) and all(kind == "fq" for kind, _, _ in self.leaves)
+
+
+def _json_parts(text: str) -> list[Any]:
+    """Return the JSON values in a text that holds one for each command of a batch."""
+    decoder, place, found = json.JSONDecoder(), 0, []
+    while place < len(text):
+        if text[place].isspace():
+            place += 1
+            continue
+        value, place = decoder.raw_decode(text, place)
+        found.append(value)
+    return found
+
+
+def indexes(run: Run) -> dict[str, int]:
+    """Return the index of each device in this network namespace. Raises CommandError."""
+    found = json.loads(run(["ip", "-j", "link", "show"]).stdout or "[]")
+    return {item["ifname"]: int(item["ifindex"]) for item in found if item}
+
+
+def look(names: Sequence[str], run: Run) -> dict[str, Attached]:
+    """Return what devices have now; those that do not exist are left out. Raises CommandError, BandwidthError."""
+    there = {name: index for name, index in indexes(run).items() if name in names}
+    batch = "".join(
+        f"qdisc show dev {name}\nfilter show dev {name} egress\nfilter show dev {name} ingress\n" for name in there
+    )
+    shown = run(["tc", "-j", "-batch", "-"], input_text=batch).stdout if batch else ""
+    try:
+        parts = _json_parts(shown)
+    except ValueError as exc:
+        raise BandwidthError(f"tc: printed no JSON ({exc}); iproute2 of Debian 12 or later is needed") from exc
+    if len(parts) != 3 * len(there):
+        raise BandwidthError(f"tc: answered {len(parts)} of {3 * len(there)} questions; update iproute2")
+    found = {}
+    for number, (name, index) in enumerate(there.items()):
+        qdiscs, out, into = parts[3 * number : 3 * number + 3]
+        found[name] = _attached(name, index, qdiscs, {"egress": out, "ingress": into}, run)
+    return found
+
+
+def _attached(name: str, index: int, qdiscs: list[Any], filters: dict[str, list[Any]], run: Run) -> Attached:
+    root = next((item for item in qdiscs if item.get("root")), {"kind": "noqueue", "handle": _DEFAULT_HANDLE})
+    hooks = [item["kind"] for item in qdiscs if item["kind"] in ("clsact", "ingress")]
+    leaves = [
+        (item["kind"], item["handle"], item["parent"])
+        for item in qdiscs
+        if "parent" in item and item["kind"] not in ("clsact", "ingress")
+    ]
+    # JSON of classes lacks what HTB has (iproute2 6.1).
+    classes = run(["tc", "class", "show", "dev", name]).stdout if root["kind"] == "htb" else ""
+    return Attached(
+        index=index,
+        root_kind=root["kind"],
+        root_handle=root["handle"],
+        leaves=tuple(sorted(leaves)),
+        hooks=hooks[0] if hooks else "",
+        filters={hook: tuple(item for item in found if item.get("options")) for hook, found in filters.items()},
+        classes=frozenset(tree.parse_classes(classes)),
+    )
+
+
+def kernel_has(kind: str, run: Run) -> bool:
+    """Tell whether the kernel has a queueing discipline, by adding one in a network namespace that goes at once."""
+    return run(["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", kind], check=False).status == 0
+
+
+def choose_plane(name: str, wanted: str, hook: str, seen: Attached, run: Run) -> str:
+    """Return the plane of a device: the first that works, or the wanted one. Raises BandwidthError when it can't be."""
+    if hook == "ingress":
+        if wanted not in ("auto", "police"):
+            raise BandwidthError(f"device {name}: only plane police works at hook ingress, as nothing queues there")
+        return "police"
+    if wanted != "auto":
+        if wanted in ("edt", "htb") and not (wanted == "edt" and seen.paces()):
+            kind = "fq" if wanted == "edt" else "htb"
+            if not kernel_has(kind, run):
+                raise BandwidthError(
+                    f"device {name}: plane {wanted} needs sch_{kind}, which this kernel lacks; use auto"
+                )
+        return wanted
+    if seen.paces() or kernel_has("fq", run):
+        return "edt"
+    return "htb" if kernel_has("htb", run) else "police"
+
+
+def our_filter(seen: Attached, hook: str) -> Mapping[str, Any] | None:
+    """Return the entry at our preference, whoever made it."""
+    return next((item for item in seen.filters[hook] if item.get("pref") == PREFERENCE), None)
+
+
+def program_id(entry: Mapping[str, Any] | None) -> int:
+    """Return the id of the program of an entry, 0 for none."""
+    return int(entry["options"].get("prog", {}).get("id", 0)) if entry else 0
+
+
+def root_lines(name: str, plane: str, seen: Attached, replace: bool) -> list[str]:
+    """Return the lines that give a device the root qdisc of its plane. Raises BandwidthError for a foreign one."""
+    if plane == "police" or (plane == "edt" and seen.paces()):
+        return []
+    if plane == "htb" and (seen.root_kind, seen.root_handle) == ("htb", HTB_HANDLE):
+        return []
+    if not seen.has_default_root or not replace:
+        why = "which isn't the kernel's default" if not seen.has_default_root else "and replace_qdisc is false"
+        raise BandwidthError(
+            f"device {name}: has root qdisc {seen.root_kind} {seen.root_handle}, {why}; remove it, or use plane police"
+        )
+    if plane == "htb":
+        return [f"qdisc add dev {name} root handle {HTB_HANDLE} htb default {HTB_DEFAULT:x}"]
+    if seen.root_kind == "mq":
+        lines = [f"qdisc add dev {name} root handle {FQ_HANDLE} mq"]
+        # One leaf for each transmit queue, numbered from 1 in hexadecimal.
+        queues = range(1, len(seen.leaves) + 1)
+        return lines + [f"qdisc replace dev {name} parent {FQ_HANDLE}{queue:x} fq {_FQ_OPTIONS}" for queue in queues]
+    return [f"qdisc add dev {name} root handle {FQ_HANDLE} fq {_FQ_OPTIONS}"]
+
+
+def filter_lines(name: str, hook: str, pins: str, seen: Attached) -> list[str]:
+    """Return the lines that attach the program of a hook."""
+    if seen.hooks == "ingress" and hook == "egress":
+        raise BandwidthError(f"device {name}: has qdisc ingress, beside which clsact can't be; replace it by clsact")
+    program = os.path.join(pins, "programs", "shape" if hook == "egress" else "police")
+    made = [] if seen.hooks else [f"qdisc add dev {name} clsact"]
+    key = f"{hook} protocol all pref {PREFERENCE} handle {HANDLE}"
+    return [*made, f"filter replace dev {name} {key} bpf da object-pinned {program}"]
+
+
+def detach_lines(name: str, hook: str, ids: frozenset[int], seen: Attached, kept: Mapping[str, Any]) -> list[str]:
+    """Return the lines that take our program and qdiscs off a device again; what is somebody else's stays."""
+    lines = []
+    mine = program_id(our_filter(seen, hook)) in ids - {0}
+    if mine:
+        lines.append(f"filter delete dev {name} {hook} protocol all pref {PREFERENCE} handle {HANDLE} bpf")
+    others = sum(len(found) for found in seen.filters.values()) - int(mine)
+    if kept.get("made_clsact") and seen.hooks == "clsact" and not others:
+        lines.append(f"qdisc delete dev {name} clsact")
+    if kept.get("made_root") and seen.root_handle in (FQ_HANDLE, HTB_HANDLE):
+        lines.append(f"qdisc delete dev {name} root")
+    return lines
+
+
+def apply(lines: Sequence[str], run: Run) -> None:
+    """Carry out lines of tc(8), stopping at the first that is refused. Raises CommandError."""
+    if lines:
+        run(["tc", "-batch", "-"], input_text="\n".join(lines) + "\n")
