@@ -38,7 +38,7 @@ class Attached:
     leaves: tuple[tuple[str, str, str], ...]
     hooks: str
     filters: Mapping[str, tuple[Mapping[str, Any], ...]]
-    classes: frozenset[tuple[int, str, str, str]]
+    classes: frozenset[tree.Shown]
 
     @property
     def has_default_root(self) -> bool:
@@ -99,7 +99,7 @@ def _attached(name: str, index: int, qdiscs: list[Any], filters: dict[str, list[
         if "parent" in item and item["kind"] not in ("clsact", "ingress")
     ]
     # JSON of classes lacks what HTB has (iproute2 6.1).
-    classes = run(["tc", "class", "show", "dev", name]).stdout if root["kind"] == "htb" else ""
+    classes = run(["tc", "-d", "class", "show", "dev", name]).stdout if root["kind"] == "htb" else ""
     return Attached(
         index=index,
         root_kind=root["kind"],

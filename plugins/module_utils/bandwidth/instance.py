@@ -28,7 +28,8 @@ BPFFS = "/sys/fs/bpf"
 PROGRAMS = ("shape", "police", "stamp")
 _OURS = "colocation-testbed"
 _SCHEMA = 1
-_FS_MAGIC = 0xCAFE4A11
+# Files that the kernel itself puts into each BPF file system (CONFIG_BPF_PRELOAD).
+_KERNELS_OWN = {"maps.debug", "progs.debug"}
 _LOCK_DEADLINE_S = 30.0
 _POLL_S = 0.02
 
@@ -187,7 +188,7 @@ def remove_pins(place: Place, mounted: bool) -> None:
     with contextlib.suppress(OSError):
         os.rmdir(place.pins)
         os.rmdir(os.path.dirname(place.pins))
-    if mounted and is_bpffs(place.bpffs) and not os.listdir(place.bpffs):
+    if mounted and is_bpffs(place.bpffs) and not set(os.listdir(place.bpffs)) - _KERNELS_OWN:
         commands.run(["umount", place.bpffs])
 
 

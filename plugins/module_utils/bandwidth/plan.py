@@ -133,7 +133,7 @@ def _check_speed(name: str, index: int, pool: Pool, sys_root: str) -> None:
     wanted = 8 * max(pool.total, pool.high, pool.waterline)
     if speed > 0 and wanted > speed * 10**6:
         raise BandwidthError(
-            f"pool {pool.name}: asks for {wanted} bit/s, but device {name} has a link of {speed} Mbit/s; lower its rates"
+            f"pool {pool.name}: asks for {wanted} bit/s, but device {name} has a link of {speed} Mbit/s; lower them"
         )
 
 
@@ -157,10 +157,7 @@ def _plan_device(
     plane = devices.choose_plane(item.name, item.plane, item.hook, seen, host.run)
     lines = devices.root_lines(item.name, plane, seen, item.replace_qdisc)
     if plane == "htb":
-        classes = tree.tree(policy, pool)
-        if lines or {part.shown() for part in classes} != seen.classes:
-            lines += [line for part in classes for line in part.lines(item.name)]
-            lines += tree.removed(classes, set(seen.classes), item.name)
+        lines += tree.missing(tree.tree(policy, pool), set() if lines else set(seen.classes), item.name)
     program = programs.get("shape" if item.hook == "egress" else "police", 0)
     present = devices.our_filter(seen, item.hook)
     mine = devices.program_id(present)

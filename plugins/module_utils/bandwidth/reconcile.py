@@ -22,7 +22,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth impor
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.instance import Instance, Place, State
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.plan import Host, Wanted
-from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.values import BandwidthError
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.values import BandwidthError, Class, Pool
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import bpf, bpf_elf, bpf_layout
 
 JOURNAL_KIND = "bandwidth"
@@ -97,14 +97,19 @@ def _write_entries(opened: Instance, wanted: Mapping[bytes, bytes]) -> None:
     bpf.update_many(opened.maps["devices"], {key: value for key, value in wanted.items() if before.get(key) != value})
 
 
+def _plain(item: Pool | Class) -> dict[str, Any]:
+    """Return the fields as the state file gives them back: JSON has no tuples."""
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(item).items()}
+
+
 def _state(wanted: Wanted, made: _Plan, base: State) -> State:
     pools, classes = made.policy.pool_numbers, made.policy.class_numbers
     # Devices that are gone stay listed, so that they are shaped again once they are back.
     gone = {key: base.devices[key] for key in wanted.devices if key not in made.records and key in base.devices}
     return replace(
         base,
-        pools={name: {**asdict(item), "number": pools[name]} for name, item in wanted.pools.items()},
-        classes={name: {**asdict(item), "number": classes[name]} for name, item in wanted.classes.items()},
+        pools={name: {**_plain(item), "number": pools[name]} for name, item in wanted.pools.items()},
+        classes={name: {**_plain(item), "number": classes[name]} for name, item in wanted.classes.items()},
         devices={**gone, **made.records},
     )
 

@@ -33,6 +33,10 @@ _QUEUE_S = 0.02
 _MIN_QUEUE = 262_144
 
 
+Shown = tuple[int, str, str, str, int, int]
+"""Minor number, parent, rate, ceiling, priority, quantum, as iproute2 prints them."""
+
+
 @dataclass(frozen=True)
 class HtbClass:
     """A class: minor numbers, bits a second, priority (0 first), quantum in bytes, and whether it has a queue."""
@@ -49,20 +53,20 @@ class HtbClass:
         """Return the lines for ``tc -batch`` that make the class and its queue."""
         burst = max(_MIN_BURST, int(self.ceil_bit / 8 * _BURST_S))
         parent = f"{HTB_MAJOR}:{self.parent:x}" if self.parent else f"{HTB_MAJOR}:"
-        made = [
-            f"class replace dev {device} parent {parent} classid {HTB_MAJOR}:{self.minor:x} htb "
-            f"rate {self.rate_bit}bit ceil {self.ceil_bit}bit prio {self.priority} quantum {self.quantum} burst {burst} cburst {burst}"
-        ]
+        rates = f"rate {self.rate_bit}bit ceil {self.ceil_bit}bit burst {burst} cburst {burst}"
+        place = f"dev {device} parent {parent} classid {HTB_MAJOR}:{self.minor:x}"
+        made = [f"class replace {place} htb {rates} prio {self.priority} quantum {self.quantum}"]
         if self.leaf:
             # Short, so that what waits in the old place when the waterline changes is soon gone.
             limit = max(_MIN_QUEUE, int(self.ceil_bit / 8 * _QUEUE_S))
             made.append(f"qdisc replace dev {device} parent {HTB_MAJOR}:{self.minor:x} bfifo limit {limit}")
         return made
 
-    def shown(self) -> tuple[int, str, str, str]:
-        """Return what ``tc class show`` lets one compare: minor, parent, rate, ceiling."""
+    def shown(self) -> Shown:
+        """Return what ``tc -d class show`` lets one compare; inner classes have neither priority nor quantum there."""
         parent = f"{HTB_MAJOR}:{self.parent:x}" if self.parent else "root"
-        return self.minor, parent, rate_text(self.rate_bit), rate_text(self.ceil_bit)
+        queue = (self.priority, self.quantum) if self.leaf else (0, 0)
+        return (self.minor, parent, rate_text(self.rate_bit), rate_text(self.ceil_bit), *queue)
 
 
 def rate_text(bits: int) -> str:
@@ -113,20 +117,28 @@ def tree(policy: Policy, pool: Pool) -> list[HtbClass]:
     return made
 
 
-def parse_classes(text: str) -> set[tuple[int, str, str, str]]:
-    """Return what ``tc class show`` says of HTB classes, as HtbClass.shown gives it."""
+_SHOWN = re.compile(
+    r"class htb [0-9a-f]+:(?P<minor>[0-9a-f]+) (?:parent (?P<parent>[0-9a-f]+:[0-9a-f]+)|root)\b"
+    r"(?:.* prio (?P<prio>\d+))?(?:.* quantum (?P<quantum>\d+))?.* rate (?P<rate>\S+) ceil (?P<ceil>\S+) "
+)
+
+
+def parse_classes(text: str) -> set[Shown]:
+    """Return what ``tc -d class show`` says of HTB classes, as HtbClass.shown gives it."""
     found = set()
     for line in text.splitlines():
-        match = re.match(
-            r"class htb [0-9a-f]+:([0-9a-f]+) (?:parent ([0-9a-f]+:[0-9a-f]+)|(root))\b.* rate (\S+) ceil (\S+) ", line
-        )
+        match = _SHOWN.match(line)
         if match:
-            found.add((int(match[1], 16), match[2] or match[3], match[4], match[5]))
+            inner = match["prio"] is None
+            queue = (0, 0) if inner else (int(match["prio"]), int(match["quantum"] or 0))
+            found.add((int(match["minor"], 16), match["parent"] or "root", match["rate"], match["ceil"], *queue))
     return found
 
 
-def removed(wanted: Sequence[HtbClass], present: set[tuple[int, str, str, str]], device: str) -> list[str]:
-    """Return the lines that remove the classes which aren't wanted any more, children first."""
+def missing(wanted: Sequence[HtbClass], present: set[Shown], device: str) -> list[str]:
+    """Return the lines that bring the classes of a device about: first what is made or changed, then what goes."""
     minors = {item.minor for item in wanted}
-    gone = sorted((item for item in present if item[0] not in minors), key=lambda item: -item[0])
-    return [f"class delete dev {device} classid {HTB_MAJOR}:{item[0]:x}" for item in gone]
+    lines = [line for item in wanted if item.shown() not in present for line in item.lines(device)]
+    # Children before their parents, which have lower numbers.
+    gone = sorted((item for item in present if item[0] not in minors), reverse=True)
+    return lines + [f"class delete dev {device} classid {HTB_MAJOR}:{item[0]:x}" for item in gone]

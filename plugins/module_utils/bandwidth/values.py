@@ -24,6 +24,7 @@ MAX_POOLS = 16
 MAX_CLASSES = 1024
 WINDOW_NS = (10**6, 10**9)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}\Z")
+_DEVICE = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.:@-]{0,14}\Z")
 _RATES = ("total", "waterline", "low", "high")
 _TIMES = ("burst", "horizon", "ecn")
 # The highest rate whose arithmetic stays exact, in bytes a second: 10 Tbit/s.
@@ -95,6 +96,13 @@ def check_name(name: str, what: str) -> str:
     """Return a name that is safe as a file and in messages. Raises BandwidthError."""
     if not _NAME.match(name):
         raise _refuse(f"{what} {name[:70]!r}", "is not a name; use up to 63 letters, digits and _ . : -")
+    return name
+
+
+def check_device(name: str) -> str:
+    """Return a device's name that the kernel allows and that cannot be taken for an option. Raises BandwidthError."""
+    if not _DEVICE.match(name):
+        raise _refuse(f"device {name[:40]!r}", "is not a name; devices have up to 15 letters, digits and _ . : @ -")
     return name
 
 
@@ -204,7 +212,7 @@ def traffic_class(raw: Mapping[str, Any]) -> Class:
         raw["pool"],
         cgroups=tuple(raw.get("cgroups") or ()),
         classids=tuple(classid(item, f"{where}: classids") for item in raw.get("classids") or ()),
-        devices=tuple(raw.get("devices") or ()),
+        devices=tuple(check_device(item) for item in raw.get("devices") or ()),
         prefixes=tuple(prefix(item, f"{where}: prefixes") for item in raw.get("prefixes") or ()),
         **fields,
     )
