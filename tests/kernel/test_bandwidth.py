@@ -7,6 +7,7 @@ import os
 import struct
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ class Host:
         self.pair = pair
         self.place = instance.Place("test", str(directory / "bpf"), str(directory / "state"))
         self.book = Journal(str(directory / "state" / "journal.json"))
-        self.host = plan.Host(run=pair.run)
+        self.host = plan.Host(run=pair.run, indexes=pair.indexes)
 
     def apply(
         self,
@@ -72,13 +73,13 @@ class Host:
                 self.pair.run(["tc", "-j", "filter", "show", "dev", "left", hook]).stdout
                 for hook in ("egress", "ingress")
             ),
-            Path("/proc/self/mountinfo").read_text(),
+            str(self.place.bpffs in Path("/proc/self/mountinfo").read_text()),
         ]
         files = [str(path) for path in sorted(Path(self.place.state_dir).rglob("*")) if path.suffix != ".lock"]
         return shown + files
 
     def qdiscs(self) -> list[tuple[str, str]]:
-        seen = devices.look(["left"], self.pair.run)["left"]
+        seen = devices.look(["left"], self.pair.indexes(), self.pair.run)["left"]
         return [(seen.root_kind, seen.root_handle)]
 
     def meta(self) -> dict[str, Any]:
@@ -226,13 +227,15 @@ def test_bad_input_is_one_sentence_and_nothing_is_half_applied(
 
 
 def test_a_pool_above_the_link_is_refused(host: Host, tmp_path: Path) -> None:
-    index = devices.indexes(host.pair.run)["left"]
+    index = host.pair.indexes()["left"]
     place = tmp_path / "sys" / "class" / "net" / "left"
     place.mkdir(parents=True)
     (place / "ifindex").write_text(f"{index}\n")
     (place / "speed").write_text("100\n")
-    host.host = plan.Host(run=host.pair.run, sys_root=str(tmp_path / "sys"))
-    with pytest.raises(values.BandwidthError, match="pool link: asks for 1000000000 bit/s, but device left has a link of"):
+    host.host = replace(host.host, sys_root=str(tmp_path / "sys"))
+    with pytest.raises(
+        values.BandwidthError, match="pool link: asks for 1000000000 bit/s, but device left has a link of"
+    ):
         everything(host)
     # Another namespace's device of the same name says nothing about this one.
     (place / "ifindex").write_text(f"{index + 100}\n")
@@ -253,11 +256,11 @@ def test_a_failure_half_way_takes_everything_back(host: Host) -> None:
             return real(argv, **{**options, "input_text": f"{first}\nnonsense\n"})
         return real(argv, **options)
 
-    host.host = plan.Host(run=run)
+    host.host = replace(host.host, run=run)
     with pytest.raises(commands.CommandError):
         host.apply(({**LINK, "high": "900Mbit/s"},), ({**BATCH, "limit": "1Mbit/s"}, SERVICE))
     assert failed
-    host.host = plan.Host(run=real)
+    host.host = replace(host.host, run=real)
     assert host.picture() == before
     assert not everything(host).changed
     assert host.meta()["generation"] == generation or host.meta()["generation"] == 1 - generation
@@ -272,10 +275,10 @@ def test_a_failure_of_the_first_apply_leaves_nothing(host: Host) -> None:
         text = options.get("input_text", "")
         return real(argv, **{**options, "input_text": text + "nonsense\n"} if "replace" in text else options)
 
-    host.host = plan.Host(run=run)
+    host.host = replace(host.host, run=run)
     with pytest.raises(commands.CommandError):
         everything(host)
-    host.host = plan.Host(run=real)
+    host.host = replace(host.host, run=real)
     assert host.picture()[:4] == before[:4]
     assert instance.read_state(host.place) is None
 

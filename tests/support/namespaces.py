@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Sequence
@@ -40,6 +41,11 @@ class Pair:
     def run(self, argv: Sequence[str], **options: Any) -> commands.Result:
         """Run a program in ``here`` as the libraries run theirs."""
         return commands.run(self.argv(argv), **options)
+
+    def indexes(self) -> dict[str, int]:
+        """Return the index of each device in ``here``."""
+        found = json.loads(self.run(["ip", "-j", "link", "show"]).stdout)
+        return {item["ifname"]: int(item["ifindex"]) for item in found}
 
     def start(self, argv: Sequence[str], space: str = "", **options: Any) -> subprocess.Popen[str]:
         return subprocess.Popen(

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import socket
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,15 +65,14 @@ def _json_parts(text: str) -> list[Any]:
     return found
 
 
-def indexes(run: Run) -> dict[str, int]:
-    """Return the index of each device in this network namespace. Raises CommandError."""
-    found = json.loads(run(["ip", "-j", "link", "show"]).stdout or "[]")
-    return {item["ifname"]: int(item["ifindex"]) for item in found if item}
+def indexes() -> dict[str, int]:
+    """Return the index of each device in this network namespace."""
+    return {name: index for index, name in socket.if_nameindex()}
 
 
-def look(names: Sequence[str], run: Run) -> dict[str, Attached]:
-    """Return what devices have now; those that do not exist are left out. Raises CommandError, BandwidthError."""
-    there = {name: index for name, index in indexes(run).items() if name in names}
+def look(names: Collection[str], there: Mapping[str, int], run: Run) -> dict[str, Attached]:
+    """Return what devices have now; those without an index are left out. Raises CommandError, BandwidthError."""
+    there = {name: index for name, index in sorted(there.items()) if name in names}
     batch = "".join(
         f"qdisc show dev {name}\nfilter show dev {name} egress\nfilter show dev {name} ingress\n" for name in there
     )

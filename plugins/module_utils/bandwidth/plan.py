@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, files
@@ -45,6 +45,7 @@ class Host:
     run: devices.Run = commands.run
     proc_root: str = "/proc"
     sys_root: str = "/sys"
+    indexes: Callable[[], Mapping[str, int]] = devices.indexes
 
 
 def _tuples(raw: Mapping[str, Any], kind: type) -> Any:
@@ -96,7 +97,7 @@ def resolve_cgroup(path: str, proc_root: str) -> tuple[int, int] | None:
 
 def find(wanted: Wanted, named: frozenset[str], host: Host) -> tuple[Wanted, tables.Found, list[str]]:
     """Look up cgroups and devices of classes; what is gone is an error where it was named now, else left out."""
-    indexes = devices.indexes(host.run)
+    indexes = host.indexes()
     groups: dict[str, tuple[int, int]] = {}
     warnings, classes = [], {}
     for name, item in wanted.classes.items():
@@ -170,7 +171,7 @@ def _plan_device(
         lines += devices.filter_lines(item.name, item.hook, place.pins, seen)
     same = old.get("index") == seen.index
     record = {
-        **asdict(item),
+        **vars(item),
         "index": seen.index,
         "chosen": plane,
         "made_root": bool(old.get("made_root") and same) or any(" root handle " in line for line in lines),
@@ -195,7 +196,7 @@ def plan_devices(
     """Return plans by key, the lines that undo devices which aren't wanted any more, and warnings."""
     programs = program_ids(place)
     names = {item.name for item in wanted.devices.values()} | {raw["name"] for raw in state.devices.values()}
-    seen = devices.look(sorted(names), host.run)
+    seen = devices.look(names, host.indexes(), host.run)
     plans, warnings, undo = [], [], list[str]()
     for key, item in wanted.devices.items():
         if item.name not in seen:

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, journal
@@ -65,6 +66,7 @@ class _Plan:
         return {key: item.record for key, item in self.devices}
 
 
+@functools.lru_cache(maxsize=1)
 def _layout() -> tuple[bpf_layout.Layout, list[str]]:
     parts = bpf_elf.parse(objects.variants()[0][1])
     return bpf_layout.parse(parts.layout), [item.name for item in parts.maps]
@@ -86,8 +88,7 @@ def _plan(wanted: Wanted, state: State, place: Place, named: frozenset[str], hos
 
 
 def _entries(opened: Instance) -> dict[bytes, bytes]:
-    found = opened.maps["devices"]
-    return {key: bpf.lookup(found, key) or b"" for key in bpf.keys(found)}
+    return bpf.items(opened.maps["devices"])
 
 
 def _write_entries(opened: Instance, wanted: Mapping[bytes, bytes]) -> None:
@@ -99,7 +100,7 @@ def _write_entries(opened: Instance, wanted: Mapping[bytes, bytes]) -> None:
 
 def _plain(item: Pool | Class) -> dict[str, Any]:
     """Return the fields as the state file gives them back: JSON has no tuples."""
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(item).items()}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in vars(item).items()}
 
 
 def _state(wanted: Wanted, made: _Plan, base: State) -> State:
@@ -153,14 +154,16 @@ def _carry_out(
         return _make(place, wanted, made, host, book)
     after = _state(wanted, made, state)
     # Both, so that whatever point this is killed at, undoing knows all devices that may have been touched.
-    instance.write_state(place, replace(after, devices={**state.devices, **after.devices}))
+    both = replace(after, devices={**state.devices, **after.devices})
+    instance.write_state(place, both)
     entries = _entries(opened)
     try:
         _change(place, opened, before, wanted, made, after, host)
     except BaseException:
         _roll_back(place, opened, before, entries, state, after, host)
         raise
-    instance.write_state(place, after)
+    if both != after:
+        instance.write_state(place, after)
     return state.variant
 
 
@@ -186,7 +189,9 @@ def _change(
     instance.write_tables(opened, before, made.tables)
     _write_entries(opened, made.entries)
     devices.apply(made.lines, host.run)
-    left = _plan(wanted, after, place, frozenset(), host).lines
+    layout, _names = _layout()
+    parts, undo_lines, _warnings = plan.plan_devices(wanted, after, made.policy, place, layout, frozenset(), host)
+    left = [*undo_lines, *(line for _, item in parts for line in item.lines)]
     if left or instance.present_tables(opened) != made.tables:
         raise BandwidthError(
             f"instance {place.name}: reads back other than written ({'; '.join(left) or 'maps'}); retry"
@@ -218,8 +223,9 @@ def _take_down(place: Place, state: State, host: Host) -> None:
     """Detach everything, give the devices back what they had, remove pins and state file."""
     ids = frozenset(plan.program_ids(place).values())
     records = {(raw["name"], raw["hook"]): raw for raw in state.devices.values()}
-    names = sorted(devices.indexes(host.run)) if ids else sorted({name for name, _ in records})
-    seen = devices.look(names, host.run)
+    there = host.indexes()
+    names = set(there) if ids else {name for name, _ in records}
+    seen = devices.look(names, there, host.run)
     lines = []
     for name, found in seen.items():
         for hook in ("egress", "ingress"):
@@ -234,7 +240,7 @@ def _take_down(place: Place, state: State, host: Host) -> None:
 
 
 def undo(entry: journal.Entry, check: bool, host: Host | None = None) -> journal.Outcome:
-    """Take an instance back as the journal's entry names it."""
+    """Take an instance back as the journal's entry names it; ``host`` is this one by default."""
     raw = entry.previous if isinstance(entry.previous, Mapping) else {}
     try:
         place = Place(raw["instance"], raw["bpffs"], raw["state_dir"])

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import struct
 from collections.abc import Mapping
@@ -116,6 +117,7 @@ def class_values(item: Class, number: int, pool: Pool, pool_number: int, layout:
     }
 
 
+@functools.lru_cache(maxsize=4096)
 def prefix_key(text: str) -> tuple[str, bytes]:
     """Return the map and the key of a network."""
     network = ipaddress.ip_network(text)

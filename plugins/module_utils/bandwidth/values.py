@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping
@@ -192,10 +193,15 @@ def classid(value: Any, where: str) -> int:
     return number
 
 
+@functools.lru_cache(maxsize=4096)
+def _network(text: str) -> Any:
+    return ipaddress.ip_network(text)
+
+
 def prefix(value: Any, where: str) -> str:
     """Return a network as text with its length. Raises BandwidthError."""
     try:
-        return str(ipaddress.ip_network(str(value)))
+        return str(_network(str(value)))
     except ValueError as exc:
         raise _refuse(where, f"{value!r} is not a network ({exc}); write one such as '10.0.0.0/24'") from exc
 
@@ -254,7 +260,7 @@ def check(policy: Policy) -> None:
                 if owner != item.name:
                     raise _refuse(f"class {item.name}", f"{kind} {value} belongs to class {owner}; give it to one only")
         for text in item.prefixes:
-            networks.setdefault(direction, []).append((ipaddress.ip_network(text), item.name))
+            networks.setdefault(direction, []).append((_network(text), item.name))
     for found in networks.values():
         _check_overlap(found)
     for name, total in requests.items():

@@ -26,6 +26,8 @@ NAME_LENGTH = 15
 _SYSTEM_CALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280}
 _ATTRIBUTES_SIZE = 152
 _LOG_SIZE = 1 << 20
+_MACHINE = platform.machine()
+_LIBC = ctypes.CDLL(None, use_errno=True)
 # The kernel's ENOTSUPP, which has no name in user space: this type of map has no batch operations there.
 _NOT_SUPPORTED = 524
 _HINTS = {
@@ -83,13 +85,12 @@ def _error(what: str, number: int) -> BpfError:
 
 def _call(what: str, command: int, attributes: ctypes.Array[ctypes.c_char]) -> int:
     """Make the call; raises BpfError that begins with ``what``."""
-    number = _SYSTEM_CALL.get(platform.machine())
+    number = _SYSTEM_CALL.get(_MACHINE)
     if number is None:
         known = ", ".join(_SYSTEM_CALL)
-        raise BpfError(f"bpf(2): its number is not known for {platform.machine()}; run on one of {known}")
-    libc = ctypes.CDLL(None, use_errno=True)
+        raise BpfError(f"bpf(2): its number is not known for {_MACHINE}; run on one of {known}")
     for _attempt in range(5):
-        done = int(libc.syscall(number, command, ctypes.byref(attributes), len(attributes)))
+        done = int(_LIBC.syscall(number, command, ctypes.byref(attributes), len(attributes)))
         if done >= 0:
             return done
         # The verifier gives up with EAGAIN when a signal is waiting.
@@ -218,21 +219,35 @@ def update_many(found: Map, items: dict[bytes, bytes]) -> None:
             update(found, key, value)
 
 
-def read_array(found: Map) -> list[bytes]:
-    """Return all values of an array, in one call where the kernel can (Linux 5.6). Raises BpfError."""
+def _read_batch(found: Map) -> list[tuple[bytes, bytes]] | None:
+    """Return all elements by one call; None where the kernel has none for this type (before Linux 5.6)."""
     size, count = found.value_size, found.max_entries
-    following = ctypes.create_string_buffer(4)
-    numbers, values = ctypes.create_string_buffer(4 * count), ctypes.create_string_buffer(size * count)
+    # Hash tables give back the number of a bucket there, other types a key.
+    following = ctypes.create_string_buffer(max(found.key_size, 4))
+    numbers, values = ctypes.create_string_buffer(found.key_size * count), ctypes.create_string_buffer(size * count)
     places = (0, _address(following), _address(numbers), _address(values))
+    attributes = _attributes("QQQQIIQQ", *places, count, found.fd, 0, 0)
     try:
-        _call(f"map {found.name}", MAP_LOOKUP_BATCH, _attributes("QQQQIIQQ", *places, count, found.fd, 0, 0))
+        _call(f"map {found.name}", MAP_LOOKUP_BATCH, attributes)
     except BpfError as exc:
         if exc.number in (errno.EINVAL, _NOT_SUPPORTED, errno.EOPNOTSUPP):
-            return [lookup(found, struct.pack("<I", number)) or bytes(size) for number in range(count)]
+            return None
         # ENOENT says that this was the end; everything has been copied.
         if exc.number != errno.ENOENT:
             raise
-    return [values.raw[place : place + size] for place in range(0, size * count, size)]
+    (filled,) = struct.unpack_from("<I", attributes.raw, 32)
+    keys_raw, values_raw = numbers.raw, values.raw
+    step = found.key_size
+    return [(keys_raw[n * step : n * step + step], values_raw[n * size : n * size + size]) for n in range(filled)]
+
+
+def items(found: Map) -> dict[bytes, bytes]:
+    """Return all keys of a map that isn't per CPU with their values. Raises BpfError."""
+    read = _read_batch(found)
+    if read is not None:
+        return dict(read)
+    pairs = ((key, lookup(found, key)) for key in keys(found))
+    return {key: value for key, value in pairs if value is not None}
 
 
 def delete(found: Map, key: bytes) -> None:
