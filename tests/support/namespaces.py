@@ -14,7 +14,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils import commands
 class Pair:
     """Two namespaces: ``here`` with device ``left`` (10.99.0.1), ``there`` with device ``right`` (10.99.0.2)."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, ipv6: bool = True) -> None:
+        self.ipv6 = ipv6
         self.here, self.there = f"{name}-{os.getpid()}-a", f"{name}-{os.getpid()}-b"
 
     def __enter__(self) -> Pair:
@@ -27,7 +28,8 @@ class Pair:
             commands.run(["ip", "-n", space, "link", "set", "lo", "up"])
             commands.run(["ip", "-n", space, "link", "set", device, "up"])
             commands.run(["ip", "-n", space, "addr", "add", f"10.99.0.{number}/24", "dev", device])
-            commands.run(["ip", "-n", space, "addr", "add", f"fd99::{number}/64", "dev", device, "nodad"])
+            if self.ipv6:
+                commands.run(["ip", "-n", space, "addr", "add", f"fd99::{number}/64", "dev", device, "nodad"])
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -6,12 +6,15 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 MODULES = Path("/usr/lib/uml/modules")
+INSERT = Path(__file__).with_name("insert_modules.py")
 HEAD = """#!/bin/sh
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t bpf bpf /sys/fs/bpf
@@ -40,7 +43,7 @@ def run(directory: Path, script: str, modules: tuple[str, ...] = (), timeout_s: 
     if program is None:
         pytest.skip("needs linux.uml (Debian package user-mode-linux)")
     init = directory / "init.sh"
-    insert = "".join(f"insmod {module(name)}\n" for name in modules)
+    insert = f"{sys.executable} {INSERT} {' '.join(str(module(name)) for name in modules)}\n" if modules else ""
     init.write_text(HEAD + insert + script + TAIL)
     init.chmod(0o755)
     argv = [program, "mem=1G", "rootfstype=hostfs", "rootflags=/", "rw", f"init={init}", "con=null", "con0=fd:0,fd:1"]

@@ -150,7 +150,7 @@ def pool(raw: Mapping[str, Any]) -> Pool:
     fields.update(_given(raw, ("hold", "hysteresis_pct", "accounting", "overhead", "shares", "continuous")))
     if raw.get("weights"):
         fields["weights"] = tuple(raw["weights"])
-    found = Pool(name, raw["direction"], **fields)
+    found = Pool(name, raw.get("direction") or "egress", **fields)
     _check_pool(found, where)
     return found
 
