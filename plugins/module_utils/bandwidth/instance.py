@@ -14,6 +14,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import struct
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -195,6 +196,12 @@ def remove_pins(place: Place, mounted: bool) -> None:
         commands.run(["umount", place.bpffs])
 
 
+def possible_cpus(sys_root: str = "/sys") -> int:
+    """Return how many values a per-CPU map has for each key. Raises FilesError."""
+    text = files.read_text(os.path.join(sys_root, "devices", "system", "cpu", "possible")).strip()
+    return int(re.split("[-,]", text)[-1]) + 1
+
+
 def present_tables(instance: Instance) -> Tables:
     """Return what the maps hold now, as far as it is in use. Raises BpfError."""
     layout, maps = instance.layout, instance.maps
@@ -238,11 +245,14 @@ def write_tables(instance: Instance, before: Tables, wanted: Tables) -> None:
         numbers = range(count)
         content = {struct.pack("<I", generation * count + number): values.get(number, empty) for number in numbers}
         bpf.update_many(maps[name], content)
+    cpus = possible_cpus()
     for number in set(wanted.classes) - set(before.classes):
         _reset(maps, "class_states", number)
+        _reset(maps, "class_stats", number, cpus)
     for number in set(wanted.pools) - set(before.pools):
         _reset(maps, "pool_states", number)
         _reset(maps, "pool_shards", number)
+        _reset(maps, "class_stats", number, cpus)
     kept: dict[str, bpf_layout.Value] = dict(layout["meta"].unpack(raw))
     changed: dict[str, bpf_layout.Value] = {
         "generation": generation,
@@ -257,5 +267,5 @@ def write_tables(instance: Instance, before: Tables, wanted: Tables) -> None:
         )
 
 
-def _reset(maps: Mapping[str, bpf.Map], name: str, number: int) -> None:
-    bpf.update(maps[name], struct.pack("<I", number), bytes(maps[name].value_size))
+def _reset(maps: Mapping[str, bpf.Map], name: str, number: int, cpus: int = 1) -> None:
+    bpf.update(maps[name], struct.pack("<I", number), bytes(maps[name].value_size * cpus))

@@ -5,26 +5,18 @@
 
 from __future__ import annotations
 
-import os
-import re
 import struct
 import time
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.colocation.testbed.plugins.module_utils import files
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import instance
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.instance import Instance, State
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import bpf
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.bpf_layout import Structure
 
 _STATES = ("high", "low")
 _REASONS = {1: "budget of a window used up", 2: "window over the waterline", 3: "held number of quiet windows"}
-
-
-def possible_cpus(sys_root: str = "/sys") -> int:
-    """Return how many values a per-CPU map has for each key."""
-    text = files.read_text(os.path.join(sys_root, "devices", "system", "cpu", "possible")).strip()
-    return int(re.split("[-,]", text)[-1]) + 1
 
 
 def _value(opened: Instance, name: str, number: int, structure: Structure) -> dict[str, Any]:
@@ -75,7 +67,7 @@ def pool_figures(opened: Instance, number: int, window_ns: int, cpus: int) -> di
 
 def figures(opened: Instance, state: State, sys_root: str = "/sys") -> dict[str, Mapping[str, Any]]:
     """Return the figures of all pools and classes by name. Raises BpfError."""
-    cpus = possible_cpus(sys_root)
+    cpus = instance.possible_cpus(sys_root)
     return {
         "pools": {
             name: pool_figures(opened, raw["number"], raw["window_ns"], cpus) for name, raw in state.pools.items()

@@ -179,9 +179,10 @@ def test_rates_as_iproute2_prints_them(bits: int, text: str) -> None:
     assert tree.rate_text(bits) == text
 
 
-SHOWN = """\
-class htb 1:10 parent 1:1 leaf 8001: prio 0 quantum 60000 rate 840Mbit ceil 1Gbit linklayer ethernet burst 250000b/1 mpu 0b cburst 250000b/1 mpu 0b level 0
-class htb 1:1 root rate 1Gbit ceil 1Gbit linklayer ethernet burst 250000b/1 mpu 0b cburst 250000b/1 mpu 0b level 7
+TAIL = "linklayer ethernet burst 250000b/1 mpu 0b cburst 250000b/1 mpu 0b level 0"
+SHOWN = f"""\
+class htb 1:10 parent 1:1 leaf 8001: prio 0 quantum 60000 rate 840Mbit ceil 1Gbit {TAIL}
+class htb 1:1 root rate 1Gbit ceil 1Gbit {TAIL}
 class htb 1:20 parent 1:2 prio 1 quantum 60000 rate 64Kbit ceil 800Mbit burst 200000b cburst 200000b
 """
 

@@ -169,7 +169,9 @@ def test_calls_of_a_helper_are_replaced_by_zero() -> None:
     without = bpf_object.without_calls(code, [151])
     assert bpf_object.calls(code) - bpf_object.calls(without) == {151}
     changed = [
-        pair for pair in zip(bpf_object.instructions(code), bpf_object.instructions(without), strict=True) if pair[0] != pair[1]
+        pair
+        for pair in zip(bpf_object.instructions(code), bpf_object.instructions(without), strict=True)
+        if pair[0] != pair[1]
     ]
     assert changed
     assert {after for _, after in changed} == {(0xB7, 0, 0, 0)}
