@@ -37,6 +37,7 @@ class Host:
 
     def __init__(self, pair: Pair, directory: Path) -> None:
         self.pair = pair
+        (directory / "bpf").mkdir()
         self.place = instance.Place("test", str(directory / "bpf"), str(directory / "state"))
         self.book = Journal(str(directory / "state" / "journal.json"))
         self.host = plan.Host(run=pair.run, indexes=pair.indexes)

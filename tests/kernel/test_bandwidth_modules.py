@@ -27,6 +27,7 @@ class Playbook:
 
     def __init__(self, pair: Pair, directory: Path) -> None:
         self.pair, self.directory = pair, directory
+        (directory / "bpf").mkdir()
         self.common = {"bpffs": str(directory / "bpf"), "state_dir": str(directory / "state")}
 
     def play(self, *tasks: dict[str, Any]) -> subprocess.CompletedProcess[str]:

@@ -18,7 +18,7 @@ import re
 import struct
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, files
@@ -156,12 +156,19 @@ def open_instance(place: Place, layout: bpf_layout.Layout, names: Sequence[str])
     return Instance(place, maps, layout)
 
 
-def create(place: Place, variants: Sequence[tuple[str, bytes]]) -> tuple[Instance, State]:
-    """Load the programs and pin them and their maps; leaves nothing behind when that fails. Raises BpfError."""
-    mounted = not is_bpffs(place.bpffs)
-    if mounted:
-        os.makedirs(place.bpffs, exist_ok=True)
+def create(place: Place, variants: Sequence[tuple[str, bytes]], before: State) -> tuple[Instance, State]:
+    """Load the programs and pin them and their maps; leaves nothing behind when that fails. Raises BpfError.
+
+    What was mounted is written down first: whoever takes back a run that was killed must know it.
+    """
+    if not os.path.isdir(place.bpffs):
+        raise BandwidthError(f"bpffs {place.bpffs}: is not a directory; make it, or give the usual {BPFFS}")
+    mounted = before.mounted or not is_bpffs(place.bpffs)
+    write_state(place, replace(before, mounted=mounted))
+    if not is_bpffs(place.bpffs):
         commands.run(["mount", "-t", "bpf", "bpf", place.bpffs])
+    # Left by a run that was killed while it made them.
+    remove_pins(place, False)
     try:
         variant, loaded = bpf_object.load_first(variants)
         meta = loaded.layout["meta"].pack({"layout": bpf_layout.VERSION})
@@ -179,7 +186,8 @@ def create(place: Place, variants: Sequence[tuple[str, bytes]]) -> tuple[Instanc
     for fd in loaded.programs.values():
         os.close(fd)
     digest = hashlib.sha256(dict(variants)[variant]).hexdigest()
-    return Instance(place, loaded.maps, loaded.layout), State(variant, digest, mounted)
+    made = replace(before, variant=variant, object_sha256=digest, mounted=mounted)
+    return Instance(place, loaded.maps, loaded.layout), made
 
 
 def remove_pins(place: Place, mounted: bool) -> None:

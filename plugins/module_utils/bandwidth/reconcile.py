@@ -151,7 +151,7 @@ def _carry_out(
     where = {"instance": place.name, "bpffs": place.bpffs, "state_dir": place.state_dir}
     book.record(JOURNAL_KIND, place.pins, where, by)
     if opened is None or before is None:
-        return _make(place, wanted, made, host, book)
+        return _make(place, state, wanted, made, host, book)
     after = _state(wanted, made, state)
     # Both, so that whatever point this is killed at, undoing knows all devices that may have been touched.
     both = replace(after, devices={**state.devices, **after.devices})
@@ -167,9 +167,14 @@ def _carry_out(
     return state.variant
 
 
-def _make(place: Place, wanted: Wanted, made: _Plan, host: Host, book: journal.Journal) -> str:
+def _make(place: Place, state: State, wanted: Wanted, made: _Plan, host: Host, book: journal.Journal) -> str:
     """Make an instance that isn't there, or none at all."""
-    opened, base = instance.create(place, objects.variants())
+    try:
+        opened, base = instance.create(place, objects.variants(), state)
+    except BaseException:
+        _take_down(place, instance.read_state(place) or state, host)
+        book.forget(JOURNAL_KIND, place.pins)
+        raise
     after = _state(wanted, made, base)
     try:
         instance.write_state(place, after)
