@@ -30,9 +30,12 @@ options:
     required: true
     suboptions:
       name:
-        description: The device's name.
+        description: The device's name, or a shell pattern such as V(ens*) for all that are here now.
         type: str
-        required: true
+      default_route:
+        description: Take the devices of the default routes instead of O(devices[].name).
+        type: bool
+        default: false
       state:
         description: Whether the device is shaped.
         type: str
@@ -99,12 +102,23 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.colocation.testbed.plugins.module_utils import journal
-from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import plan, reconcile, values
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import devices, plan, reconcile, values
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.instance import Place
 
 
 def _key(raw: dict[str, Any]) -> str:
     return f"{raw['name']}/{raw['hook']}"
+
+
+def expand(raw: list[dict[str, Any]], host: plan.Host) -> list[dict[str, Any]]:
+    """Return one entry for each device that patterns and default routes mean."""
+    found = []
+    for item in raw:
+        names = (
+            devices.default_route(host.run) if item["default_route"] else devices.expand(item["name"], host.indexes())
+        )
+        found += [{**item, "name": name} for name in names]
+    return found
 
 
 def edit(wanted: plan.Wanted, raw: list[dict[str, Any]], purge: bool) -> plan.Wanted:
@@ -125,14 +139,16 @@ def run(module: AnsibleModule) -> None:
     """Bring the devices about and report."""
     params = module.params
     place = Place(params["instance"], params["bpffs"], params["state_dir"])
+    host = plan.Host()
+    listed = expand(params["devices"], host)
     done = reconcile.reconcile(
         place,
-        lambda wanted: edit(wanted, params["devices"], params["purge"]),
-        frozenset(_key(item) for item in params["devices"]),
+        lambda wanted: edit(wanted, listed, params["purge"]),
+        frozenset(_key(item) for item in listed),
         journal.Journal(f"{params['state_dir']}/journal.json"),
         "bandwidth_device",
         module.check_mode,
-        plan.Host(),
+        host,
     )
     for text in done.warnings:
         module.warn(text)
@@ -149,7 +165,8 @@ def run(module: AnsibleModule) -> None:
 def main() -> None:
     """Run the module."""
     options: dict[str, Any] = {
-        "name": {"type": "str", "required": True},
+        "name": {"type": "str"},
+        "default_route": {"type": "bool", "default": False},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "pool": {"type": "str"},
         "hook": {"type": "str", "choices": ["egress", "ingress"], "default": "egress"},
@@ -166,7 +183,7 @@ def main() -> None:
                 "elements": "dict",
                 "required": True,
                 "options": options,
-                "required_if": [("state", "present", ["pool"])],
+                "required_if": [("state", "present", ["pool"]), ("default_route", False, ["name"])],
             },
             "purge": {"type": "bool", "default": False},
         },

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tooling import ROOT, checkout_environment
+from tooling import ROOT, checkout_environment, run
 
 from tests.support.namespaces import Pair
 
@@ -56,6 +56,17 @@ class Playbook:
         done = self.play(*tasks)
         assert done.returncode == 0, done.stdout + done.stderr
         return list(json.loads((self.directory / "results.json").read_text()))
+
+    def role(self, *arguments: str, **variables: Any) -> str:
+        """Run the role, and return the recap."""
+        common = {"node_state_dir": self.common["state_dir"], "bandwidth_bpffs": self.common["bpffs"], **variables}
+        play = {"hosts": "localhost", "connection": "local", "gather_facts": False, "vars": common,
+                "roles": ["colocation.testbed.bandwidth"]}  # fmt: skip
+        book = self.directory / "role.yml"
+        book.write_text(yaml.safe_dump([play]))
+        argv = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", "localhost,", str(book), *arguments]
+        environment = checkout_environment(ANSIBLE_PYTHON_INTERPRETER="/usr/bin/python3")
+        return run(self.pair.argv(argv), env=environment).split("PLAY RECAP")[1]
 
     def task(self, name: str, task: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
         common = self.common if name.startswith("bandwidth") else {"state_dir": self.common["state_dir"]}
@@ -113,6 +124,24 @@ def test_removing_what_was_made_needs_no_journal(playbook: Playbook) -> None:
     assert [item["changed"] for item in gone] == [True, True, True, False]
     assert gone[3]["exists"] is False
     assert not os.path.ismount(playbook.common["bpffs"])
+
+
+def test_the_role_predicts_makes_keeps_and_removes(playbook: Playbook) -> None:
+    playbook.pair.run(["ip", "route", "add", "default", "via", "10.99.0.2"])
+    batch = {"name": "batch", "pool": "link", "role": "offline", "devices": ["left"]}
+    wanted = {
+        "bandwidth_pools": [LINK],
+        "bandwidth_classes": [batch],
+        "bandwidth_devices": [{"default_route": True, "pool": "link"}, {"name": "le*", "pool": "link"}],
+    }
+    before = playbook.pair.run(["tc", "qdisc", "show"]).stdout
+    assert "failed=0" in playbook.role("--check", "--diff", **wanted)
+    assert playbook.pair.run(["tc", "qdisc", "show"]).stdout == before
+    assert "changed=3 " in playbook.role(**wanted)
+    assert "changed=0 " in playbook.role(**wanted)
+    assert "clsact" in playbook.pair.run(["tc", "qdisc", "show", "dev", "left"]).stdout
+    assert "changed=3 " in playbook.role(bandwidth_state="absent")
+    assert playbook.pair.run(["tc", "qdisc", "show"]).stdout == before
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import os
 import socket
@@ -68,6 +69,30 @@ def _json_parts(text: str) -> list[Any]:
 def indexes() -> dict[str, int]:
     """Return the index of each device in this network namespace."""
     return {name: index for index, name in socket.if_nameindex()}
+
+
+def expand(pattern: str, there: Collection[str]) -> list[str]:
+    """Return the devices that a name or a shell pattern means. Raises BandwidthError for a pattern without any."""
+    if not any(sign in pattern for sign in "*?["):
+        return [pattern]
+    found = sorted(name for name in there if fnmatch.fnmatchcase(name, pattern))
+    if not found:
+        raise BandwidthError(
+            f"devices {pattern!r}: none is here (there are: {', '.join(sorted(there))}); correct the pattern"
+        )
+    return found
+
+
+def default_route(run: Run) -> list[str]:
+    """Return the devices of the default routes of IPv4 and IPv6. Raises BandwidthError when there is none."""
+    found: list[str] = []
+    for family in ("-4", "-6"):
+        shown = run(["ip", "-j", family, "route", "show", "default"], check=False)
+        routes = json.loads(shown.stdout or "[]") if shown.status == 0 else []
+        found += [item["dev"] for item in routes if "dev" in item]
+    if not found:
+        raise BandwidthError("device of the default route: there is no default route; name the device")
+    return list(dict.fromkeys(found))
 
 
 def look(names: Collection[str], there: Mapping[str, int], run: Run) -> dict[str, Attached]:

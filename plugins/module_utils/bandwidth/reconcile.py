@@ -127,6 +127,9 @@ def reconcile(
         wanted = edit(plan.wanted_of(state))
         if not (wanted.pools or wanted.classes or wanted.devices):
             return _remove(place, state, book, check, host)
+        early = _foresee(wanted, state) if check else None
+        if early is not None:
+            return early
         made = _plan(wanted, state, place, named, host)
         opened = open_at(place)
         try:
@@ -142,6 +145,21 @@ def reconcile(
                 opened.close()
         shown = plan.picture(state), plan.picture(after)
         return Outcome(changed, *shown, tuple(made.lines), made.warnings, variant)
+
+
+def _foresee(wanted: Wanted, state: State) -> Outcome | None:
+    """Return what a check says on a bare host, where the task that makes the pool has not made it."""
+    users = (*wanted.classes.values(), *wanted.devices.values())
+    missing = sorted({item.pool for item in users} - set(wanted.pools))
+    if not missing or state.pools:
+        return None
+    after = {
+        "pools": {},
+        "classes": {name: _plain(item) for name, item in wanted.classes.items()},
+        "devices": {name: dict(vars(item)) for name, item in wanted.devices.items()},
+    }
+    text = f"pool {', '.join(missing)}: does not exist yet; unless a task before this one makes it, this one will fail"
+    return Outcome(True, plan.picture(state), after, warnings=(text,))
 
 
 def _carry_out(
