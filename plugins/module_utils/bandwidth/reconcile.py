@@ -149,8 +149,8 @@ def reconcile(
 
 def _foresee(wanted: Wanted, state: State) -> Outcome | None:
     """Return what a check says on a bare host, where the task that makes the pool has not made it."""
-    users = (*wanted.classes.values(), *wanted.devices.values())
-    missing = sorted({item.pool for item in users} - set(wanted.pools))
+    used = [item.pool for item in wanted.classes.values()] + [item.pool for item in wanted.devices.values()]
+    missing = sorted(set(used) - set(wanted.pools))
     if not missing or state.pools:
         return None
     after = {
