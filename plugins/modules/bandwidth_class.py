@@ -125,9 +125,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.colocation.testbed.plugins.module_utils import journal
-from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import plan, reconcile, values
-from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.instance import Place
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import call, plan, reconcile, values
 
 _RATES = ("request", "limit")
 _TIMES = ("burst", "horizon", "ecn")
@@ -149,12 +147,10 @@ def edit(wanted: plan.Wanted, raw: list[dict[str, Any]], purge: bool) -> plan.Wa
 def run(module: AnsibleModule) -> None:
     """Bring the classes about and report."""
     params = module.params
-    place = Place(params["instance"], params["bpffs"], params["state_dir"])
-    done = reconcile.reconcile(
-        place,
+    done = call.bring_about(
+        params,
         lambda wanted: edit(wanted, params["classes"], params["purge"]),
         frozenset(item["name"] for item in params["classes"]),
-        journal.Journal(f"{params['state_dir']}/journal.json"),
         "bandwidth_class",
         module.check_mode,
         plan.Host(),
@@ -178,22 +174,8 @@ def main() -> None:
         **{name: {"type": "str"} for name in (*_RATES, *_TIMES)},
         **{name: {"type": "list", "elements": "str", "default": []} for name in _LISTS},
     }
-    module = AnsibleModule(
-        argument_spec={
-            "instance": {"type": "str", "default": "main"},
-            "bpffs": {"type": "path", "default": "/sys/fs/bpf"},
-            "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
-            "classes": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": options,
-                "required_if": [("state", "present", ["pool"])],
-            },
-            "purge": {"type": "bool", "default": False},
-        },
-        supports_check_mode=True,
-    )
+    conditions = {"required_if": [("state", "present", ["pool"])]}
+    module = AnsibleModule(argument_spec=call.listed("classes", options, **conditions), supports_check_mode=True)
     try:
         run(module)
     except reconcile.ERRORS as exc:

@@ -101,9 +101,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.colocation.testbed.plugins.module_utils import journal
-from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import devices, plan, reconcile, values
-from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.instance import Place
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import call, devices, plan, reconcile, values
 
 
 def _key(raw: dict[str, Any]) -> str:
@@ -137,15 +135,12 @@ def edit(wanted: plan.Wanted, raw: list[dict[str, Any]], purge: bool) -> plan.Wa
 
 def run(module: AnsibleModule) -> None:
     """Bring the devices about and report."""
-    params = module.params
-    place = Place(params["instance"], params["bpffs"], params["state_dir"])
-    host = plan.Host()
-    listed = expand(params["devices"], host)
-    done = reconcile.reconcile(
-        place,
-        lambda wanted: edit(wanted, listed, params["purge"]),
-        frozenset(_key(item) for item in listed),
-        journal.Journal(f"{params['state_dir']}/journal.json"),
+    params, host = module.params, plan.Host()
+    found = expand(params["devices"], host)
+    done = call.bring_about(
+        params,
+        lambda wanted: edit(wanted, found, params["purge"]),
+        frozenset(_key(item) for item in found),
         "bandwidth_device",
         module.check_mode,
         host,
@@ -173,22 +168,8 @@ def main() -> None:
         "plane": {"type": "str", "choices": ["auto", *values.PLANES], "default": "auto"},
         "replace_qdisc": {"type": "bool", "default": True},
     }
-    module = AnsibleModule(
-        argument_spec={
-            "instance": {"type": "str", "default": "main"},
-            "bpffs": {"type": "path", "default": "/sys/fs/bpf"},
-            "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
-            "devices": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": options,
-                "required_if": [("state", "present", ["pool"]), ("default_route", False, ["name"])],
-            },
-            "purge": {"type": "bool", "default": False},
-        },
-        supports_check_mode=True,
-    )
+    conditions = {"required_if": [("state", "present", ["pool"]), ("default_route", False, ["name"])]}
+    module = AnsibleModule(argument_spec=call.listed("devices", options, **conditions), supports_check_mode=True)
     try:
         run(module)
     except reconcile.ERRORS as exc:

@@ -75,7 +75,13 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import instance, plan, readings, reconcile
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import (
+    call,
+    instance,
+    plan,
+    readings,
+    reconcile,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import bpf
 
 
@@ -93,8 +99,7 @@ def _programs(place: instance.Place) -> dict[str, Any]:
 
 def run(module: AnsibleModule) -> None:
     """Read and report."""
-    params = module.params
-    place = instance.Place(params["instance"], params["bpffs"], params["state_dir"])
+    place = call.place(module.params)
     state = instance.read_state(place)
     opened = reconcile.open_at(place) if state else None
     if state is None or opened is None:
@@ -109,14 +114,7 @@ def run(module: AnsibleModule) -> None:
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(
-        argument_spec={
-            "instance": {"type": "str", "default": "main"},
-            "bpffs": {"type": "path", "default": "/sys/fs/bpf"},
-            "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
-        },
-        supports_check_mode=True,
-    )
+    module = AnsibleModule(argument_spec=dict(call.ARGUMENTS), supports_check_mode=True)
     try:
         run(module)
     except reconcile.ERRORS as exc:

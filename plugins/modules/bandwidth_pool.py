@@ -147,9 +147,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.colocation.testbed.plugins.module_utils import journal
-from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import plan, reconcile, values
-from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.instance import Place
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import call, plan, reconcile, values
 
 _TEXTS = ("total", "waterline", "low", "high")
 
@@ -169,12 +167,10 @@ def edit(wanted: plan.Wanted, raw: list[dict[str, Any]], purge: bool) -> plan.Wa
 def run(module: AnsibleModule) -> None:
     """Bring the pools about and report."""
     params = module.params
-    place = Place(params["instance"], params["bpffs"], params["state_dir"])
-    done = reconcile.reconcile(
-        place,
+    done = call.bring_about(
+        params,
         lambda wanted: edit(wanted, params["pools"], params["purge"]),
         frozenset(),
-        journal.Journal(f"{params['state_dir']}/journal.json"),
         "bandwidth_pool",
         module.check_mode,
         plan.Host(),
@@ -206,16 +202,7 @@ def main() -> None:
         "horizon": {"type": "str", "default": "50ms"},
         "ecn": {"type": "str", "default": "5ms"},
     }
-    module = AnsibleModule(
-        argument_spec={
-            "instance": {"type": "str", "default": "main"},
-            "bpffs": {"type": "path", "default": "/sys/fs/bpf"},
-            "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
-            "pools": {"type": "list", "elements": "dict", "required": True, "options": options},
-            "purge": {"type": "bool", "default": False},
-        },
-        supports_check_mode=True,
-    )
+    module = AnsibleModule(argument_spec=call.listed("pools", options), supports_check_mode=True)
     try:
         run(module)
     except reconcile.ERRORS as exc:
