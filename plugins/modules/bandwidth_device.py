@@ -49,8 +49,10 @@ options:
       hook:
         description:
           - Where the program sits. Nothing can wait at V(ingress), so packets over the rate are dropped there.
+          - At V(pod), for the host's end of a pod's link, packets are only marked with their class, so that a device
+            behind a bridge still knows it.
         type: str
-        choices: [egress, ingress]
+        choices: [egress, ingress, pod]
         default: egress
       plane:
         description:
@@ -164,7 +166,7 @@ def main() -> None:
         "default_route": {"type": "bool", "default": False},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "pool": {"type": "str"},
-        "hook": {"type": "str", "choices": ["egress", "ingress"], "default": "egress"},
+        "hook": {"type": "str", "choices": list(devices.HOOKS), "default": "egress"},
         "plane": {"type": "str", "choices": ["auto", *values.PLANES], "default": "auto"},
         "replace_qdisc": {"type": "bool", "default": True},
     }

@@ -32,6 +32,13 @@ BATCH = {"name": "batch", "pool": "link", "role": "offline", "limit": "500Mbit/s
 SERVICE = {"name": "service", "pool": "link", "prefixes": ["10.99.0.0/28", "fd99::/64"]}
 
 
+def _device(entry: tuple[str, str, str]) -> tuple[str, values.Device]:
+    """Return key and device of ``name`` or ``name/hook`` with its pool and plane."""
+    name, _, hook = entry[0].partition("/")
+    made = values.Device(name, entry[1], hook or "egress", entry[2])
+    return f"{name}/{made.hook}", made
+
+
 class Host:
     """A namespace pair, a BPF file system and a state directory of their own."""
 
@@ -55,12 +62,10 @@ class Host:
             return plan.Wanted(
                 wanted.pools if pools is None else {raw["name"]: values.pool(raw) for raw in pools},
                 wanted.classes if classes is None else {raw["name"]: values.traffic_class(raw) for raw in classes},
-                wanted.devices
-                if shaped is None
-                else {f"{name}/egress": values.Device(name, pool, plane=plane) for name, pool, plane in shaped},
+                wanted.devices if shaped is None else dict(map(_device, shaped)),
             )
 
-        named = {raw["name"] for raw in classes or ()} | {f"{name}/egress" for name, _, _ in shaped or ()}
+        named = {raw["name"] for raw in classes or ()} | {_device(entry)[0] for entry in shaped or ()}
         return reconcile.reconcile(self.place, edit, frozenset(named), self.book, "test", check, self.host)
 
     def tc(self, line: str) -> None:
@@ -199,7 +204,7 @@ def test_another_program_at_our_preference_is_refused(host: Host) -> None:
     host.tc("qdisc add dev left clsact")
     foreign_filter(host, devices.PREFERENCE)
     before = host.picture()[:4]
-    with pytest.raises(values.BandwidthError, match="another program is attached at egress with preference 45056"):
+    with pytest.raises(values.BandwidthError, match="another program is attached at egress protocol all pref 45056"):
         everything(host)
     assert host.picture()[:4] == before
 

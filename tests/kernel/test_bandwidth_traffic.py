@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.colocation.testbed.plugins.module_utils import commands
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup
 from tests.kernel.test_bandwidth import Host
 from tests.support.namespaces import Pair
@@ -130,23 +131,60 @@ def test_the_waterline_switches_once_each_way(host: Host) -> None:
     assert figures["events"][0]["time_ns"] / 1e9 - online.begin_s < 0.02
 
 
-def test_pods_behind_a_router_are_known_by_their_links(host: Host) -> None:
-    """A third namespace sends through ``here``, where its packets have neither socket nor control group any more."""
-    pair = host.pair
-    pod = f"{pair.here}-pod"
-    pair.run(["ip", "netns", "add", pod])
-    try:
-        pair.run(["ip", "link", "add", "pod", "type", "veth", "peer", "eth0", "netns", pod])
+class Pod:
+    """A third namespace that reaches ``there`` through ``here``, by routing or over a bridge."""
+
+    def __init__(self, pair: Pair, bridged: bool) -> None:
+        self.name, self.pair, self.bridged = f"{pair.here}-pod", pair, bridged
+
+    def __enter__(self) -> Pair:
+        pair = self.pair
+        commands.run(["ip", "netns", "add", self.name])
+        pair.run(["ip", "link", "add", "pod", "type", "veth", "peer", "eth0", "netns", self.name])
         pair.run(["ip", "link", "set", "pod", "up"])
-        pair.run(["ip", "addr", "add", "10.97.0.1/24", "dev", "pod"])
         pair.run(["sysctl", "-qw", "net.ipv4.ip_forward=1"])
+        if self.bridged:
+            pair.run(["ip", "link", "add", "bridge", "type", "bridge"])
+            pair.run(["ip", "link", "set", "pod", "master", "bridge"])
+            pair.run(["ip", "link", "set", "bridge", "up"])
+        pair.run(["ip", "addr", "add", "10.97.0.1/24", "dev", "bridge" if self.bridged else "pod"])
         for line in ("link set eth0 up", "addr add 10.97.0.2/24 dev eth0", "route add default via 10.97.0.1"):
-            pair.run(["ip", "-n", pod, *line.split()])
-        pair.run(["ip", "-n", pair.there, "route", "add", "10.97.0.0/24", "via", "10.99.0.1"])
+            commands.run(["ip", "-n", self.name, *line.split()])
+        commands.run(["ip", "-n", pair.there, "route", "add", "10.97.0.0/24", "via", "10.99.0.1"])
+        inside = Pair.__new__(Pair)
+        inside.here, inside.there = self.name, pair.there
+        return inside
+
+    def __exit__(self, *_: object) -> None:
+        commands.run(["ip", "netns", "delete", self.name])
+
+
+def test_pods_behind_a_router_are_known_by_their_links(host: Host) -> None:
+    """Their packets have neither socket nor control group any more where they leave the host."""
+    with Pod(host.pair, bridged=False) as inside:
         limited = {"name": "pod", "pool": "link", "limit": "40Mbit/s", "devices": ["pod"]}
         host.apply((pool(),), (limited,), (("left", "link", "htb"),))
-        inside = Pair.__new__(Pair)
-        inside.here, inside.there = pod, pair.there
         assert_limited(Transfer(inside, 5108, 3).wait())
-    finally:
-        pair.run(["ip", "netns", "delete", pod])
+
+
+def test_pods_behind_a_bridge_are_known_by_their_marks(host: Host) -> None:
+    with Pod(host.pair, bridged=True) as inside:
+        limited = {"name": "pod", "pool": "link", "limit": "40Mbit/s", "devices": ["pod"]}
+        host.apply((pool(),), (limited,), (("left", "link", "htb"),))
+        assert Transfer(inside, 5109, 1).wait().rate(0.25, 0.75) > 2 * LIMIT
+        host.apply(shaped=(("left", "link", "htb"), ("pod/pod", "link", "auto")))
+        assert_limited(Transfer(inside, 5110, 3).wait())
+        assert host.figures()["classes"]["pod"]["packets"] > 100
+
+
+def test_two_hooks_of_a_device_share_what_was_made(host: Host) -> None:
+    before = host.picture()[:4]
+    both = (("left", "link", "police"), ("left/pod", "link", "auto"))
+    limited = {"name": "pod", "pool": "link", "limit": "40Mbit/s", "devices": ["left"]}
+    host.apply((pool(),), (limited,), both)
+    assert not host.apply((pool(),), (limited,), both).changed
+    host.apply(shaped=both[1:])
+    assert not host.apply(shaped=both[1:]).changed
+    assert "clsact" in host.picture()[0]
+    host.apply(shaped=())
+    assert host.picture()[:3] == before[:3]

@@ -31,6 +31,28 @@ _FQ_OPTIONS = "limit 100000 flow_limit 10000"
 
 
 @dataclass(frozen=True)
+class Hook:
+    """A place for a program on a device: direction for tc(8), program, preference."""
+
+    direction: str
+    program: str
+    preference: int
+
+    @property
+    def key(self) -> str:
+        """Return what names the entry to tc(8)."""
+        return f"{self.direction} protocol all pref {self.preference} handle {HANDLE}"
+
+
+HOOKS = {
+    "egress": Hook("egress", "shape", PREFERENCE),
+    "ingress": Hook("ingress", "police", PREFERENCE),
+    # Before a policer on the same link.
+    "pod": Hook("ingress", "stamp", PREFERENCE - 1),
+}
+
+
+@dataclass(frozen=True)
 class Attached:
     """What a device has: index, kind; root qdisc and leaves; clsact or ingress; filters and HTB classes."""
 
@@ -143,6 +165,10 @@ def kernel_has(kind: str, run: Run) -> bool:
 
 def choose_plane(name: str, wanted: str, hook: str, seen: Attached, run: Run) -> str:
     """Return the plane of a device: the first that works, or the wanted one. Raises BandwidthError when it can't be."""
+    if hook == "pod":
+        if wanted != "auto":
+            raise BandwidthError(f"device {name}: has hook pod, where packets are only marked; leave its plane out")
+        return "stamp"
     if hook == "ingress":
         if wanted not in ("auto", "police"):
             raise BandwidthError(f"device {name}: only plane police works at hook ingress, as nothing queues there")
@@ -161,8 +187,9 @@ def choose_plane(name: str, wanted: str, hook: str, seen: Attached, run: Run) ->
 
 
 def our_filter(seen: Attached, hook: str) -> Mapping[str, Any] | None:
-    """Return the entry at our preference, whoever made it."""
-    return next((item for item in seen.filters[hook] if item.get("pref") == PREFERENCE), None)
+    """Return the entry at the preference of a hook, whoever made it."""
+    place = HOOKS[hook]
+    return next((item for item in seen.filters[place.direction] if item.get("pref") == place.preference), None)
 
 
 def program_id(entry: Mapping[str, Any] | None) -> int:
@@ -172,7 +199,7 @@ def program_id(entry: Mapping[str, Any] | None) -> int:
 
 def root_lines(name: str, plane: str, seen: Attached, replace: bool) -> list[str]:
     """Return the lines that give a device the root qdisc of its plane. Raises BandwidthError for a foreign one."""
-    if plane == "police" or (plane == "edt" and seen.paces()):
+    if plane in ("police", "stamp") or (plane == "edt" and seen.paces()):
         return []
     if plane == "htb" and (seen.root_kind, seen.root_handle) == ("htb", HTB_HANDLE):
         return []
@@ -192,25 +219,30 @@ def root_lines(name: str, plane: str, seen: Attached, replace: bool) -> list[str
 
 
 def filter_lines(name: str, hook: str, pins: str, seen: Attached) -> list[str]:
-    """Return the lines that attach the program of a hook."""
-    if seen.hooks == "ingress" and hook == "egress":
+    """Return the lines that attach the program of a hook. Raises BandwidthError."""
+    place = HOOKS[hook]
+    if seen.hooks == "ingress" and place.direction == "egress":
         raise BandwidthError(f"device {name}: has qdisc ingress, beside which clsact can't be; replace it by clsact")
-    program = os.path.join(pins, "programs", "shape" if hook == "egress" else "police")
+    program = os.path.join(pins, "programs", place.program)
     made = [] if seen.hooks else [f"qdisc add dev {name} clsact"]
-    key = f"{hook} protocol all pref {PREFERENCE} handle {HANDLE}"
-    return [*made, f"filter replace dev {name} {key} bpf da object-pinned {program}"]
+    return [*made, f"filter replace dev {name} {place.key} bpf da object-pinned {program}"]
 
 
-def detach_lines(name: str, hook: str, ids: frozenset[int], seen: Attached, kept: Mapping[str, Any]) -> list[str]:
-    """Return the lines that take our program and qdiscs off a device again; what is somebody else's stays."""
-    lines = []
-    mine = program_id(our_filter(seen, hook)) in ids - {0}
-    if mine:
-        lines.append(f"filter delete dev {name} {hook} protocol all pref {PREFERENCE} handle {HANDLE} bpf")
-    others = sum(len(found) for found in seen.filters.values()) - int(mine)
-    if kept.get("made_clsact") and seen.hooks == "clsact" and not others:
+def detach_lines(
+    name: str, hooks: Mapping[str, Mapping[str, Any]], ids: frozenset[int], seen: Attached, keep_root: bool
+) -> list[str]:
+    """Return the lines that take our programs at some hooks, and what was made for them, off a device.
+
+    ``hooks`` has the record of each; with ``keep_root`` a hook that needs the root qdisc remains. What is somebody
+    else's stays.
+    """
+    mine = [hook for hook in hooks if program_id(our_filter(seen, hook)) in ids - {0}]
+    lines = [f"filter delete dev {name} {HOOKS[hook].key} bpf" for hook in mine]
+    remaining = sum(len(found) for found in seen.filters.values()) - len(mine)
+    if any(raw.get("made_clsact") for raw in hooks.values()) and seen.hooks == "clsact" and not remaining:
         lines.append(f"qdisc delete dev {name} clsact")
-    if kept.get("made_root") and seen.root_handle in (FQ_HANDLE, HTB_HANDLE):
+    made_root = any(raw.get("made_root") for raw in hooks.values())
+    if made_root and not keep_root and seen.root_handle in (FQ_HANDLE, HTB_HANDLE):
         lines.append(f"qdisc delete dev {name} root")
     return lines
 

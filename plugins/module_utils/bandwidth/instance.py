@@ -216,7 +216,7 @@ def present_tables(instance: Instance) -> Tables:
     meta = layout["meta"].unpack(bpf.lookup(maps["meta"], bytes(4)) or b"")
     generation = layout["meta"].number(bpf.lookup(maps["meta"], bytes(4)) or b"", "generation") & 1
     pools, classes = layout.constant("POOLS"), layout.constant("CLASSES")
-    order, mask = meta["order"], meta["levels_mask"]
+    order, mask, carrier = meta["order"], meta["levels_mask"], meta["carrier"]
     members = {name: bpf.items(maps[name]) for name in MEMBER_MAPS}
     return Tables(
         pools=_used(maps["pool_configs"], generation * pools, pools),
@@ -224,6 +224,7 @@ def present_tables(instance: Instance) -> Tables:
         members=members,
         order=tuple(order) if isinstance(order, list) else (order,),
         levels_mask=mask if isinstance(mask, int) else 0,
+        carrier=carrier if isinstance(carrier, int) else 0,
     )
 
 
@@ -266,6 +267,7 @@ def write_tables(instance: Instance, before: Tables, wanted: Tables) -> None:
         "generation": generation,
         "order": wanted.order,
         "levels_mask": wanted.levels_mask,
+        "carrier": wanted.carrier,
     }
     bpf.update(maps["meta"], bytes(4), layout["meta"].pack({**kept, **changed}))
     for name in MEMBER_MAPS:

@@ -144,49 +144,63 @@ class DevicePlan:
 
     name: str
     lines: tuple[str, ...]
-    record: Mapping[str, Any] | None
-    key: bytes
-    entry: bytes
+    record: Mapping[str, Any]
+    key: bytes = b""
+    entry: bytes = b""
+
+
+@dataclass(frozen=True)
+class _Surroundings:
+    policy: values.Policy
+    place: Place
+    layout: bpf_layout.Layout
+    programs: Mapping[str, int]
+    host: Host
 
 
 def _plan_device(
-    item: Device, seen: devices.Attached, old: Mapping[str, Any], policy: values.Policy, place: Place,
-    layout: bpf_layout.Layout, programs: Mapping[str, int], host: Host,
-) -> DevicePlan:  # fmt: skip
-    pool = policy.pools[item.pool]
-    _check_speed(item.name, seen.index, pool, host.sys_root)
-    plane = devices.choose_plane(item.name, item.plane, item.hook, seen, host.run)
+    item: Device, seen: devices.Attached, old: Mapping[str, Any], made: Mapping[str, bool], around: _Surroundings
+) -> DevicePlan:
+    pool = around.policy.pools[item.pool]
+    _check_speed(item.name, seen.index, pool, around.host.sys_root)
+    plane = devices.choose_plane(item.name, item.plane, item.hook, seen, around.host.run)
     lines = devices.root_lines(item.name, plane, seen, item.replace_qdisc)
     if plane == "htb":
-        lines += tree.missing(tree.tree(policy, pool), set() if lines else set(seen.classes), item.name)
-    program = programs.get("shape" if item.hook == "egress" else "police", 0)
+        lines += tree.missing(tree.tree(around.policy, pool), set() if lines else set(seen.classes), item.name)
+    program = around.programs.get(devices.HOOKS[item.hook].program, 0)
     present = devices.our_filter(seen, item.hook)
-    mine = devices.program_id(present)
-    if present is not None and mine not in programs.values() and not old:
+    attached = devices.program_id(present)
+    if present is not None and attached not in around.programs.values() and not old:
         raise BandwidthError(
-            f"device {item.name}: another program is attached at {item.hook} with preference {devices.PREFERENCE}; "
+            f"device {item.name}: another program is attached at {devices.HOOKS[item.hook].key}; "
             "remove it, or move it to another preference"
         )
-    if not program or mine != program:
-        lines += devices.filter_lines(item.name, item.hook, place.pins, seen)
-    same = old.get("index") == seen.index
+    if not program or attached != program:
+        lines += devices.filter_lines(item.name, item.hook, around.place.pins, seen)
     record = {
         **vars(item),
         "index": seen.index,
         "chosen": plane,
-        "made_root": bool(old.get("made_root") and same) or any(" root handle " in line for line in lines),
-        "made_clsact": bool(old.get("made_clsact") and same) or any(line.endswith(" clsact") for line in lines),
+        "made_root": made["made_root"] or any(" root handle " in line for line in lines),
+        "made_clsact": made["made_clsact"] or any(line.endswith(" clsact") for line in lines),
     }
-    hook = int(item.hook == "ingress")
-    entry = layout["device"].pack(
+    if item.hook == "pod":
+        return DevicePlan(item.name, tuple(lines), record)
+    key = struct.pack("<I", seen.index << 1 | int(item.hook == "ingress"))
+    return DevicePlan(item.name, tuple(lines), record, key, _entry(plane, pool, around))
+
+
+def _entry(plane: str, pool: Pool, around: _Surroundings) -> bytes:
+    """Return what the programs must know of a device."""
+    layout = around.layout
+    return layout["device"].pack(
         {
-            "pool": policy.pool_numbers[item.pool],
+            "pool": around.policy.pool_numbers[pool.name],
             "plane": layout.constant(f"PLANE_{plane.upper()}"),
             "direction": layout.constant(f"DIRECTION_{pool.direction.upper()}"),
             "htb_default": tables.handle(tables.HTB_DEFAULT) if plane == "htb" else 0,
         }
     )
-    return DevicePlan(item.name, tuple(lines), record, struct.pack("<I", seen.index << 1 | hook), entry)
 
 
 def plan_devices(
@@ -194,23 +208,43 @@ def plan_devices(
     named: frozenset[str], host: Host,
 ) -> tuple[list[tuple[str, DevicePlan]], list[str], list[str]]:  # fmt: skip
     """Return plans by key, the lines that undo devices which aren't wanted any more, and warnings."""
-    programs = program_ids(place)
+    around = _Surroundings(policy, place, layout, program_ids(place), host)
     names = {item.name for item in wanted.devices.values()} | {raw["name"] for raw in state.devices.values()}
     seen = devices.look(names, host.indexes(), host.run)
-    plans, warnings, undo = [], [], list[str]()
+    plans, warnings = [], []
     for key, item in wanted.devices.items():
         if item.name not in seen:
             if key in named:
                 raise BandwidthError(f"device {item.name}: does not exist here; correct the name, or make it first")
             warnings.append(f"device {item.name}: is gone; it is shaped again when a task names it after its return")
             continue
-        old = state.devices.get(key, {})
-        plans.append((key, _plan_device(item, seen[item.name], old, policy, place, layout, programs, host)))
-    ids = frozenset(programs.values())
+        before = _made(item.name, seen[item.name].index, state)
+        made = _plan_device(item, seen[item.name], state.devices.get(key, {}), before, around)
+        accounting = policy.pools[item.pool].accounting
+        if made.record["chosen"] == "htb" and accounting != "wire":
+            warnings.append(
+                f"device {item.name}: plane htb counts frames as sent, not {accounting} as pool {item.pool}"
+            )
+        plans.append((key, made))
+    return plans, _undo_lines(wanted, state, seen, frozenset(around.programs.values())), warnings
+
+
+def _undo_lines(wanted: Wanted, state: State, seen: Mapping[str, devices.Attached], ids: frozenset[int]) -> list[str]:
+    """Return the lines that take off what is listed in the state and not wanted any more."""
+    gone: dict[str, dict[str, Mapping[str, Any]]] = {}
     for key, raw in state.devices.items():
         if key not in wanted.devices and raw["name"] in seen:
-            undo += devices.detach_lines(raw["name"], raw["hook"], ids, seen[raw["name"]], raw)
-    return plans, undo, warnings
+            gone.setdefault(raw["name"], {})[raw["hook"]] = raw
+    lines = []
+    for name, hooks in gone.items():
+        lines += devices.detach_lines(name, hooks, ids, seen[name], f"{name}/egress" in wanted.devices)
+    return lines
+
+
+def _made(name: str, index: int, state: State) -> dict[str, bool]:
+    """Return what was made for any hook of a device: who comes later inherits it, whoever goes last removes it."""
+    records = [raw for raw in state.devices.values() if raw["name"] == name and raw.get("index") == index]
+    return {key: any(raw.get(key) for raw in records) for key in ("made_root", "made_clsact")}
 
 
 def program_ids(place: Place) -> dict[str, int]:

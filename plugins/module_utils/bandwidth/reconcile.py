@@ -55,11 +55,12 @@ class _Plan:
 
     @property
     def lines(self) -> list[str]:
-        return [*self.undo, *(line for _, item in self.devices for line in item.lines)]
+        # Two hooks of a device ask for the same clsact.
+        return list(dict.fromkeys([*self.undo, *(line for _, item in self.devices for line in item.lines)]))
 
     @property
     def entries(self) -> dict[bytes, bytes]:
-        return {item.key: item.entry for _, item in self.devices}
+        return {item.key: item.entry for _, item in self.devices if item.key}
 
     @property
     def records(self) -> dict[str, Any]:
@@ -82,7 +83,8 @@ def _plan(wanted: Wanted, state: State, place: Place, named: frozenset[str], hos
     layout, _names = _layout()
     policy = plan.policy_of(wanted, state)
     resolved, found, warnings = plan.find(wanted, named, host)
-    content = tables.tables(replace(policy, classes=resolved.classes), found, layout)
+    stamps = any(item.hook == "pod" for item in wanted.devices.values())
+    content = tables.tables(replace(policy, classes=resolved.classes), found, layout, stamps)
     parts, undo, more = plan.plan_devices(wanted, state, policy, place, layout, named, host)
     return _Plan(policy, content, parts, undo, (*warnings, *more))
 
@@ -247,15 +249,14 @@ def _take_down(place: Place, state: State, host: Host) -> None:
     ids = frozenset(plan.program_ids(place).values())
     records = {(raw["name"], raw["hook"]): raw for raw in state.devices.values()}
     there = host.indexes()
-    names = set(there) if ids else {name for name, _ in records}
+    names = set(there) if ids else {name for name, _hook in records}
     seen = devices.look(names, there, host.run)
     lines = []
     for name, found in seen.items():
-        for hook in ("egress", "ingress"):
-            raw = records.get((name, hook), {})
-            # Another device may have the name now.
-            kept = raw if raw.get("index") == found.index else {}
-            lines += devices.detach_lines(name, hook, ids, found, kept)
+        # Another device may have the name now.
+        kept = {hook: records.get((name, hook), {}) for hook in devices.HOOKS}
+        kept = {hook: raw if raw.get("index") == found.index else {} for hook, raw in kept.items()}
+        lines += devices.detach_lines(name, kept, ids, found, False)
     devices.apply(lines, host.run)
     instance.remove_pins(place, state.mounted)
     with contextlib.suppress(FileNotFoundError):

@@ -44,6 +44,7 @@ class Tables:
     members: Mapping[str, Mapping[bytes, bytes]]
     order: tuple[int, ...]
     levels_mask: int
+    carrier: int
 
 
 def handle(minor: int) -> int:
@@ -161,4 +162,5 @@ def tables(policy: Policy, found: Found, layout: Layout, stamps: bool = False) -
         },
         order=tuple([*order, *[0] * (layout.constant("SOURCES") - len(order))]),
         levels_mask=mask,
+        carrier=layout.constant("CARRIER_QUEUE" if stamps else "CARRIER_NONE"),
     )
