@@ -73,7 +73,9 @@ class Attached:
         """Tell whether all packets pass an fq, which keeps departure times."""
         if self.root_kind == "fq":
             return True
-        return self.root_kind == "mq" and bool(self.leaves) and all(kind == "fq" for kind, _, _ in self.leaves)
+        return (
+            self.root_kind == "mq" and bool(self.leaves) and all(kind == "fq" for kind, _handle, _parent in self.leaves)
+        )
 
 
 def _json_parts(text: str) -> list[Any]:

@@ -56,11 +56,11 @@ class _Plan:
     @property
     def lines(self) -> list[str]:
         # Two hooks of a device ask for the same clsact.
-        return list(dict.fromkeys([*self.undo, *(line for _, item in self.devices for line in item.lines)]))
+        return list(dict.fromkeys([*self.undo, *(line for _key, item in self.devices for line in item.lines)]))
 
     @property
     def entries(self) -> dict[bytes, bytes]:
-        return {item.key: item.entry for _, item in self.devices if item.key}
+        return {item.key: item.entry for _key, item in self.devices if item.key}
 
     @property
     def records(self) -> dict[str, Any]:
@@ -216,7 +216,7 @@ def _change(
     devices.apply(made.lines, host.run)
     layout, _names = _layout()
     parts, undo_lines, _warnings = plan.plan_devices(wanted, after, made.policy, place, layout, frozenset(), host)
-    left = [*undo_lines, *(line for _, item in parts for line in item.lines)]
+    left = [*undo_lines, *(line for _key, item in parts for line in item.lines)]
     if left or instance.present_tables(opened) != made.tables:
         raise BandwidthError(
             f"instance {place.name}: reads back other than written ({'; '.join(left) or 'maps'}); retry"
