@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -22,8 +23,7 @@ def test_suite_passes_on_another_kernel(tmp_path: Path) -> None:
     files = " ".join(str(ROOT / "tests" / "kernel" / name) for name in SUITE)
     options = f"-q --color=no -p no:cacheprovider --basetemp={tmp_path}/inside"
     shown = uml.run(tmp_path, f"cd {ROOT} && {sys.executable} -m pytest {options} {files}\n", timeout_s=900)
-    assert " failed" not in shown, shown[-6000:]
-    assert " error" not in shown, shown[-6000:]
+    assert not re.search(r"\d+ (failed|error)", shown), shown[-6000:]
     assert passed_tests(shown) > 150, shown[-6000:]
 
 

@@ -255,13 +255,11 @@ def write_tables(instance: Instance, before: Tables, wanted: Tables) -> None:
         content = {struct.pack("<I", generation * count + number): values.get(number, empty) for number in numbers}
         bpf.update_many(maps[name], content)
     cpus = possible_cpus()
-    for number in set(wanted.classes) - set(before.classes):
-        _reset(maps, "class_states", number)
-        _reset(maps, "class_stats", number, cpus)
-    for number in set(wanted.pools) - set(before.pools):
-        _reset(maps, "pool_states", number)
-        _reset(maps, "pool_shards", number)
-        _reset(maps, "class_stats", number, cpus)
+    classes, pools = set(wanted.classes) - set(before.classes), set(wanted.pools) - set(before.pools)
+    _reset(maps["class_states"], classes)
+    _reset(maps["pool_states"], pools)
+    _reset(maps["pool_shards"], pools)
+    _reset(maps["class_stats"], classes | pools, cpus)
     kept: dict[str, bpf_layout.Value] = dict(layout["meta"].unpack(raw))
     changed: dict[str, bpf_layout.Value] = {
         "generation": generation,
@@ -277,5 +275,6 @@ def write_tables(instance: Instance, before: Tables, wanted: Tables) -> None:
         )
 
 
-def _reset(maps: Mapping[str, bpf.Map], name: str, number: int, cpus: int = 1) -> None:
-    bpf.update(maps[name], struct.pack("<I", number), bytes(maps[name].value_size * cpus))
+def _reset(found: bpf.Map, numbers: set[int], cpus: int = 1) -> None:
+    empty = bytes(found.value_size * cpus)
+    bpf.update_many(found, {struct.pack("<I", number): empty for number in numbers})

@@ -214,13 +214,18 @@ def _change(
     instance.write_tables(opened, before, made.tables)
     _write_entries(opened, made.entries)
     devices.apply(made.lines, host.run)
-    layout, _names = _layout()
-    parts, undo_lines, _warnings = plan.plan_devices(wanted, after, made.policy, place, layout, frozenset(), host)
-    left = [*undo_lines, *(line for _key, item in parts for line in item.lines)]
+    left = _left_to_do(place, wanted, made, after, host) if made.lines else []
     if left or instance.present_tables(opened) != made.tables:
         raise BandwidthError(
             f"instance {place.name}: reads back other than written ({'; '.join(left) or 'maps'}); retry"
         )
+
+
+def _left_to_do(place: Place, wanted: Wanted, made: _Plan, after: State, host: Host) -> list[str]:
+    """Return the lines that devices lack still: none, unless something did not take effect."""
+    layout, _names = _layout()
+    parts, undo_lines, _warnings = plan.plan_devices(wanted, after, made.policy, place, layout, frozenset(), host)
+    return [*undo_lines, *(line for _key, item in parts for line in item.lines)]
 
 
 def _roll_back(
