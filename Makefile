@@ -19,7 +19,7 @@ export LC_ALL ?= C.UTF-8
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 
-.PHONY: help venv matrix $(PLAYBOOKS) test test-packages bench $(BENCHMARKS:%=bench-%) lint docs clean
+.PHONY: help venv matrix $(PLAYBOOKS) test test-packages bench $(BENCHMARKS:%=bench-%) lint docs bpf clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z$$%()-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ docs: $(TEST_STAMP) ## Render the pages of every module, role and plugin to buil
 	@rm -rf build/docs && mkdir -p build/docs
 	cd build/docs && $(CURDIR)/$(BIN)/antsibull-docs sphinx-init --use-current --squash-hierarchy --dest-dir . colocation.testbed >/dev/null
 	cd build/docs && $(CURDIR)/$(BIN)/antsibull-docs collection --use-current --squash-hierarchy --fail-on-error --dest-dir rst colocation.testbed
+
+bpf: ## Build the BPF objects again from files/bpf (clang 14)
+	@python3 -m tools.bpf
 
 clean: ## Remove the virtual environment and caches; results stay
 	rm -rf $(VENV) build .ansible .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -37,6 +37,7 @@ KINDS = (
     "mount",
     "swap",
     "grub",
+    "bandwidth",
 )
 LOCK_DEADLINE_S = 30.0
 _POLL_S = 0.05

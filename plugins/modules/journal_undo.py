@@ -78,6 +78,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.colocation.testbed.plugins.module_utils import journal, undo
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import reconcile
 
 
 def run(module: AnsibleModule) -> None:
@@ -90,7 +91,8 @@ def run(module: AnsibleModule) -> None:
         packages=tuple(entry.target for entry in entries if entry.kind == "package"),
         term_deadline_s=float(module.params["term_deadline_s"]),
     )
-    done = book.undo(actions.handlers(), module.check_mode, actions.settle)
+    handlers = {**actions.handlers(), reconcile.JOURNAL_KIND: reconcile.undo}
+    done = book.undo(handlers, module.check_mode, actions.settle)
     texts = {
         result: [item.outcome.text for item in done if item.outcome.result == result]
         for result in ("undone", "kept", "failed")

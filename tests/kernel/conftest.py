@@ -1,7 +1,7 @@
 # Copyright (c) 2026, colocation.testbed contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Control groups and a process for the tests of this folder."""
+"""Control groups, a process and the bandwidth programs for the tests of this folder."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import bpf_object
+from tests.support import bpf_bench
 from tests.support.cgroup_host import Host
 
 
@@ -28,3 +30,17 @@ def sleeper() -> Iterator[int]:
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as child:
         yield child.pid
         child.send_signal(signal.SIGKILL)
+
+
+@pytest.fixture(scope="session", params=bpf_bench.VARIANTS)
+def bandwidth_object(request: pytest.FixtureRequest) -> Iterator[bpf_object.Loaded]:
+    """The bandwidth programs of one variant, loaded."""
+    loaded = bpf_bench.load(request.param)
+    yield loaded
+    loaded.close()
+
+
+@pytest.fixture
+def bench(bandwidth_object: bpf_object.Loaded) -> bpf_bench.Bench:
+    """The bandwidth programs with empty maps."""
+    return bpf_bench.prepare(bandwidth_object)

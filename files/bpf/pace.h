@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* When a packet may leave by all clocks that concern it, and what follows from that. */
+#ifndef COLOCATION_PACE_H
+#define COLOCATION_PACE_H
+
+#include "levels.h"
+
+struct limits {
+	__u64 burst_ns, horizon_ns, ecn_ns;
+	__u64 limit, request;
+	__u32 role, level;
+};
+
+/* What was claimed from each clock, to give it back when the packet is dropped. */
+struct claims {
+	__u64 limit, request, offline, level;
+	__u64 departure; /* when the last byte has had its time */
+	__u64 start;     /* the latest time at which a clock lets the first byte begin */
+	__u32 refused;   /* a rate is 0: nothing may pass */
+};
+
+INLINE __u64 take(lock_t *lock, __u64 *clock, __u64 earliest, __u64 bytes, __u64 rate, struct claims *claims)
+{
+	__u64 cost, next;
+
+	if (!rate) {
+		claims->refused = 1;
+		return 0;
+	}
+	cost = cost_ns(bytes, rate);
+	next = claim(lock, clock, earliest, cost);
+	if (AFTER(next, claims->departure))
+		claims->departure = next;
+	if (AFTER(next - cost, claims->start))
+		claims->start = next - cost;
+	return cost;
+}
+
+/* Under its request a class goes by its own clock, above by its level's: whichever lets the packet go sooner. */
+INLINE void take_share(struct limits *limits, struct class_state *own, struct pool_state *pool, struct shard *shard,
+		       struct packet *packet, __u64 earliest, struct claims *claims)
+{
+	__u32 level = limits->level & (LEVEL_SLOTS - 1);
+	__u64 rate = pool->level_rate[level], before = claims->departure, alone, shared;
+
+	shared = foresee(&pool->level_clock[level], earliest, cost_ns(packet->bytes, rate));
+	alone = foresee(&own->request_clock, earliest, cost_ns(packet->bytes, limits->request));
+	if (limits->request && (!rate || !AFTER(alone, shared))) {
+		claims->request = take(&own->lock, &own->request_clock, earliest, packet->bytes, limits->request, claims);
+		ADD(&shard->outside, packet->bytes);
+	} else {
+		claims->level = take(&pool->lock, &pool->level_clock[level], earliest, packet->bytes, rate, claims);
+		ADD(&shard->level[level], packet->bytes);
+	}
+	/* Who waits would take more, by either clock: its level asks for a share. */
+	if (AFTER(claims->departure, before))
+		ADD(&shard->waits[level], 1);
+}
+
+INLINE void give_back(struct limits *limits, struct class_state *own, struct pool_state *pool, struct claims *claims)
+{
+	__u32 level = limits->level & (LEVEL_SLOTS - 1);
+
+	if (claims->limit)
+		refund(&own->lock, &own->limit_clock, claims->limit);
+	if (claims->request)
+		refund(&own->lock, &own->request_clock, claims->request);
+	if (claims->offline)
+		refund(&pool->lock, &pool->offline_clock, claims->offline);
+	if (claims->level)
+		refund(&pool->lock, &pool->level_clock[level], claims->level);
+}
+
+/* Packets of a class go by one of two clocks; one must not overtake another, or TCP would see them out of order. */
+INLINE void keep_order(struct class_state *own, struct claims *claims)
+{
+	__u64 last = *(volatile __u64 *)&own->last_departure;
+
+	if (AFTER(last, claims->departure))
+		claims->departure = last;
+	else
+		*(volatile __u64 *)&own->last_departure = claims->departure;
+}
+
+INLINE int drop(struct stats *stats, struct packet *packet)
+{
+	stats->dropped++;
+	stats->dropped_bytes += packet->bytes;
+	return DROP;
+}
+
+INLINE void note_delay(struct stats *stats, __u64 delay)
+{
+	stats->delayed++;
+	stats->delay_ns += delay;
+	if (delay > stats->delay_max_ns)
+		stats->delay_max_ns = delay;
+}
+
+INLINE int pace(struct __sk_buff *skb, struct limits *limits, struct pool_config *config, struct class_state *own,
+		struct pool_state *pool, struct shard *shard, struct stats *stats, struct packet *packet, __u32 plane)
+{
+	__u64 earliest = packet->ready - limits->burst_ns, horizon = plane == PLANE_POLICE ? 0 : limits->horizon_ns;
+	struct claims claims = { 0, 0, 0, 0, packet->ready, packet->ready, 0 };
+
+	if (limits->limit)
+		claims.limit = take(&own->lock, &own->limit_clock, earliest, packet->bytes, limits->limit, &claims);
+	if (limits->role == ROLE_OFFLINE && config->high)
+		claims.offline = take(&pool->lock, &pool->offline_clock, earliest, packet->bytes,
+				      offline_rate(config, pool), &claims);
+	if (config->flags & POOL_LEVELS)
+		take_share(limits, own, pool, shard, packet, earliest, &claims);
+	/* By the start, so that one packet longer than the horizon at a low rate still passes an idle clock. */
+	if (claims.refused || AFTER(claims.start, packet->now + horizon)) {
+		give_back(limits, own, pool, &claims);
+		return drop(stats, packet);
+	}
+	if (plane == PLANE_POLICE)
+		return GO_ON;
+	if (config->flags & POOL_LEVELS)
+		keep_order(own, &claims);
+	if (limits->ecn_ns && AFTER(claims.start, packet->now + limits->ecn_ns) && set_congestion_mark(skb))
+		stats->marked++;
+	if (AFTER(claims.departure, packet->ready)) {
+		note_delay(stats, claims.departure - packet->now);
+		skb->tstamp = claims.departure;
+	}
+	return GO_ON;
+}
+
+#endif

@@ -1,0 +1,255 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Devices: what is attached to them now, what must be, and the lines for tc(8) that lead there and back."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import socket
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.colocation.testbed.plugins.module_utils import commands
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import tree
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.tables import HTB_DEFAULT, HTB_MAJOR
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.values import BandwidthError
+
+Run = Callable[..., commands.Result]
+# Far from what other tools take by themselves (tc counts down from 49152); an entry of another program there is kept.
+PREFERENCE = 45056
+HANDLE = "0x1"
+FQ_HANDLE = "b000:"
+HTB_HANDLE = f"{HTB_MAJOR}:"
+# What the kernel gives a device by itself, recognisable by handle 0.
+_DEFAULT_HANDLE = "0:"
+# Deep enough that the programs are what drops, not the queue behind them.
+_FQ_OPTIONS = "limit 100000 flow_limit 10000"
+
+
+@dataclass(frozen=True)
+class Hook:
+    """A place for a program on a device: direction for tc(8), program, preference."""
+
+    direction: str
+    program: str
+    preference: int
+
+    @property
+    def key(self) -> str:
+        """Return what names the entry to tc(8)."""
+        return f"{self.direction} protocol all pref {self.preference} handle {HANDLE}"
+
+
+HOOKS = {
+    "egress": Hook("egress", "shape", PREFERENCE),
+    "ingress": Hook("ingress", "police", PREFERENCE),
+    # Before a policer on the same link.
+    "pod": Hook("ingress", "stamp", PREFERENCE - 1),
+}
+
+
+@dataclass(frozen=True)
+class Attached:
+    """What a device has: index, kind; root qdisc and leaves; clsact or ingress; filters and HTB classes."""
+
+    index: int
+    root_kind: str
+    root_handle: str
+    leaves: tuple[tuple[str, str, str], ...]
+    hooks: str
+    filters: Mapping[str, tuple[Mapping[str, Any], ...]]
+    classes: frozenset[tree.Shown]
+
+    @property
+    def has_default_root(self) -> bool:
+        """Tell whether the kernel chose the root qdisc by itself."""
+        return self.root_handle == _DEFAULT_HANDLE
+
+    def paces(self) -> bool:
+        """Tell whether all packets pass an fq, which keeps departure times."""
+        if self.root_kind == "fq":
+            return True
+        return (
+            self.root_kind == "mq" and bool(self.leaves) and all(kind == "fq" for kind, _handle, _parent in self.leaves)
+        )
+
+
+def _json_parts(text: str) -> list[Any]:
+    """Return the JSON values in a text that holds one for each command of a batch."""
+    decoder, place, found = json.JSONDecoder(), 0, []
+    while place < len(text):
+        if text[place].isspace():
+            place += 1
+            continue
+        value, place = decoder.raw_decode(text, place)
+        found.append(value)
+    return found
+
+
+def indexes() -> dict[str, int]:
+    """Return the index of each device in this network namespace."""
+    return {name: index for index, name in socket.if_nameindex()}
+
+
+def expand(pattern: str, there: Collection[str]) -> list[str]:
+    """Return the devices that a name or a shell pattern means. Raises BandwidthError for a pattern without any."""
+    if not any(sign in pattern for sign in "*?["):
+        return [pattern]
+    found = sorted(name for name in there if fnmatch.fnmatchcase(name, pattern))
+    if not found:
+        raise BandwidthError(
+            f"devices {pattern!r}: none is here (there are: {', '.join(sorted(there))}); correct the pattern"
+        )
+    return found
+
+
+def default_route(run: Run) -> list[str]:
+    """Return the devices of the default routes of IPv4 and IPv6. Raises BandwidthError when there is none."""
+    found: list[str] = []
+    for family in ("-4", "-6"):
+        shown = run(["ip", "-j", family, "route", "show", "default"], check=False)
+        routes = json.loads(shown.stdout or "[]") if shown.status == 0 else []
+        found += [item["dev"] for item in routes if "dev" in item]
+    if not found:
+        raise BandwidthError("device of the default route: there is no default route; name the device")
+    return list(dict.fromkeys(found))
+
+
+def look(names: Collection[str], there: Mapping[str, int], run: Run) -> dict[str, Attached]:
+    """Return what devices have now; those without an index are left out. Raises CommandError, BandwidthError."""
+    there = {name: index for name, index in sorted(there.items()) if name in names}
+    batch = "".join(
+        f"qdisc show dev {name}\nfilter show dev {name} egress\nfilter show dev {name} ingress\n" for name in there
+    )
+    shown = run(["tc", "-j", "-batch", "-"], input_text=batch).stdout if batch else ""
+    try:
+        parts = _json_parts(shown)
+    except ValueError as exc:
+        raise BandwidthError(f"tc: printed no JSON ({exc}); iproute2 of Debian 12 or later is needed") from exc
+    if len(parts) != 3 * len(there):
+        raise BandwidthError(f"tc: answered {len(parts)} of {3 * len(there)} questions; update iproute2")
+    found = {}
+    for number, (name, index) in enumerate(there.items()):
+        qdiscs, out, into = parts[3 * number : 3 * number + 3]
+        found[name] = _attached(name, index, qdiscs, {"egress": out, "ingress": into}, run)
+    return found
+
+
+def _attached(name: str, index: int, qdiscs: list[Any], filters: dict[str, list[Any]], run: Run) -> Attached:
+    root = next((item for item in qdiscs if item.get("root")), {"kind": "noqueue", "handle": _DEFAULT_HANDLE})
+    hooks = [item["kind"] for item in qdiscs if item["kind"] in ("clsact", "ingress")]
+    leaves = [
+        (item["kind"], item["handle"], item["parent"])
+        for item in qdiscs
+        if "parent" in item and item["kind"] not in ("clsact", "ingress")
+    ]
+    # JSON of classes lacks what HTB has (iproute2 6.1).
+    classes = run(["tc", "-d", "class", "show", "dev", name]).stdout if root["kind"] == "htb" else ""
+    return Attached(
+        index=index,
+        root_kind=root["kind"],
+        root_handle=root["handle"],
+        leaves=tuple(sorted(leaves)),
+        hooks=hooks[0] if hooks else "",
+        filters={hook: tuple(item for item in found if item.get("options")) for hook, found in filters.items()},
+        classes=frozenset(tree.parse_classes(classes)),
+    )
+
+
+def kernel_has(kind: str, run: Run) -> bool:
+    """Tell whether the kernel has a queueing discipline, by adding one in a network namespace that goes at once."""
+    return run(["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", kind], check=False).status == 0
+
+
+def choose_plane(name: str, wanted: str, hook: str, seen: Attached, run: Run) -> str:
+    """Return the plane of a device: the first that works, or the wanted one. Raises BandwidthError when it can't be."""
+    if hook == "pod":
+        if wanted != "auto":
+            raise BandwidthError(f"device {name}: has hook pod, where packets are only marked; leave its plane out")
+        return "stamp"
+    if hook == "ingress":
+        if wanted not in ("auto", "police"):
+            raise BandwidthError(f"device {name}: only plane police works at hook ingress, as nothing queues there")
+        return "police"
+    if wanted != "auto":
+        if wanted in ("edt", "htb") and not (wanted == "edt" and seen.paces()):
+            kind = "fq" if wanted == "edt" else "htb"
+            if not kernel_has(kind, run):
+                raise BandwidthError(
+                    f"device {name}: plane {wanted} needs sch_{kind}, which this kernel lacks; use auto"
+                )
+        return wanted
+    if seen.paces() or kernel_has("fq", run):
+        return "edt"
+    return "htb" if kernel_has("htb", run) else "police"
+
+
+def our_filter(seen: Attached, hook: str) -> Mapping[str, Any] | None:
+    """Return the entry at the preference of a hook, whoever made it."""
+    place = HOOKS[hook]
+    return next((item for item in seen.filters[place.direction] if item.get("pref") == place.preference), None)
+
+
+def program_id(entry: Mapping[str, Any] | None) -> int:
+    """Return the id of the program of an entry, 0 for none."""
+    return int(entry["options"].get("prog", {}).get("id", 0)) if entry else 0
+
+
+def root_lines(name: str, plane: str, seen: Attached, replace: bool) -> list[str]:
+    """Return the lines that give a device the root qdisc of its plane. Raises BandwidthError for a foreign one."""
+    if plane in ("police", "stamp") or (plane == "edt" and seen.paces()):
+        return []
+    if plane == "htb" and (seen.root_kind, seen.root_handle) == ("htb", HTB_HANDLE):
+        return []
+    if not seen.has_default_root or not replace:
+        why = "which isn't the kernel's default" if not seen.has_default_root else "and replace_qdisc is false"
+        raise BandwidthError(
+            f"device {name}: has root qdisc {seen.root_kind} {seen.root_handle}, {why}; remove it, or use plane police"
+        )
+    if plane == "htb":
+        return [f"qdisc add dev {name} root handle {HTB_HANDLE} htb default {HTB_DEFAULT:x}"]
+    if seen.root_kind == "mq":
+        lines = [f"qdisc add dev {name} root handle {FQ_HANDLE} mq"]
+        # One leaf for each transmit queue, numbered from 1 in hexadecimal.
+        queues = range(1, len(seen.leaves) + 1)
+        return lines + [f"qdisc replace dev {name} parent {FQ_HANDLE}{queue:x} fq {_FQ_OPTIONS}" for queue in queues]
+    return [f"qdisc add dev {name} root handle {FQ_HANDLE} fq {_FQ_OPTIONS}"]
+
+
+def filter_lines(name: str, hook: str, pins: str, seen: Attached) -> list[str]:
+    """Return the lines that attach the program of a hook. Raises BandwidthError."""
+    place = HOOKS[hook]
+    if seen.hooks == "ingress" and place.direction == "egress":
+        raise BandwidthError(f"device {name}: has qdisc ingress, beside which clsact can't be; replace it by clsact")
+    program = os.path.join(pins, "programs", place.program)
+    made = [] if seen.hooks else [f"qdisc add dev {name} clsact"]
+    return [*made, f"filter replace dev {name} {place.key} bpf da object-pinned {program}"]
+
+
+def detach_lines(
+    name: str, hooks: Mapping[str, Mapping[str, Any]], ids: frozenset[int], seen: Attached, keep_root: bool
+) -> list[str]:
+    """Return the lines that take our programs at some hooks, and what was made for them, off a device.
+
+    ``hooks`` has the record of each; with ``keep_root`` a hook that needs the root qdisc remains. What is somebody
+    else's stays.
+    """
+    mine = [hook for hook in hooks if program_id(our_filter(seen, hook)) in ids - {0}]
+    lines = [f"filter delete dev {name} {HOOKS[hook].key} bpf" for hook in mine]
+    remaining = sum(len(found) for found in seen.filters.values()) - len(mine)
+    if any(raw.get("made_clsact") for raw in hooks.values()) and seen.hooks == "clsact" and not remaining:
+        lines.append(f"qdisc delete dev {name} clsact")
+    made_root = any(raw.get("made_root") for raw in hooks.values())
+    if made_root and not keep_root and seen.root_handle in (FQ_HANDLE, HTB_HANDLE):
+        lines.append(f"qdisc delete dev {name} root")
+    return lines
+
+
+def apply(lines: Sequence[str], run: Run) -> None:
+    """Carry out lines of tc(8), stopping at the first that is refused. Raises CommandError."""
+    if lines:
+        run(["tc", "-batch", "-"], input_text="\n".join(lines) + "\n")

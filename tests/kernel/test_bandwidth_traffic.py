@@ -1,0 +1,196 @@
+"""Real traffic through shaped devices: who is recognised, what passes, and that senders cannot talk their way out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.colocation.testbed.plugins.module_utils import commands
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup
+from tests.kernel.test_bandwidth import Host
+from tests.support.namespaces import Pair
+from tests.support.traffic import Received, Transfer
+
+MBIT = 1_000_000
+# 1448 bytes of payload in a frame of 1514.
+GOODPUT = 1448 / 1514
+POOL = {"name": "link", "total": "1Gbit/s", "waterline": "200Mbit/s", "low": "20Mbit/s", "high": "80Mbit/s"}
+LIMIT = 40 * MBIT
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    with Pair("traffic") as pair:
+        made = Host(pair, tmp_path)
+        yield made
+        made.apply((), (), ())
+
+
+@pytest.fixture
+def group() -> Iterator[Path]:
+    """A control group of this test's own, with one in it."""
+    mounts = [item.mount for item in cgroup.detect().hierarchies if item.version == 2]
+    if not mounts:
+        pytest.skip("needs cgroup2 mounted")
+    made = Path(mounts[0], f"colocation-testbed-test-{os.getpid()}-traffic")
+    (made / "inside").mkdir(parents=True)
+    yield made
+    for place in (made / "inside", made):
+        place.rmdir()
+
+
+def member(group: Path) -> Callable[[], None]:
+    """Return what a child process does before it becomes the sender."""
+
+    def join() -> None:
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+
+    return join
+
+
+def pool(direction: str = "egress", **more: Any) -> dict[str, Any]:
+    return {**POOL, "direction": direction, **more}
+
+
+def send(host: Host, port: int, **options: Any) -> Received:
+    return Transfer(host.pair, port, 3, **options).wait()
+
+
+def assert_below(rate: float, limit: float) -> None:
+    """A rate may never be above its limit; a machine without a free processor may keep it below."""
+    assert 0.6 * limit * GOODPUT < rate < 1.06 * limit * GOODPUT
+
+
+def assert_limited(received: Received) -> None:
+    assert_below(received.rate(0.5, 2.75), LIMIT)
+
+
+@pytest.mark.parametrize("below", ["", "inside"])
+@pytest.mark.parametrize(("tos", "priority"), [(0, 0), (0x10, 0), (0, 6)])
+def test_a_control_groups_limit_holds_for_all_in_it_and_nobody_else(
+    host: Host, group: Path, below: str, tos: int, priority: int
+) -> None:
+    limited = {"name": "batch", "pool": "link", "limit": "40Mbit/s", "cgroups": [group.name]}
+    host.apply((pool(),), (limited,), (("left", "link", "htb"),))
+    assert_limited(send(host, 5101, tos=tos, priority=priority, in_child=member(group / below)))
+    if not below and not tos and not priority:
+        assert send(host, 5102).rate(0.5, 2.75) > 3 * LIMIT
+    counted = host.figures()["classes"]["batch"]
+    assert counted["packets"] > 100
+
+
+@pytest.mark.parametrize("address", ["10.99.0.2", "fd99::2"])
+@pytest.mark.parametrize("direction", ["egress", "ingress"])
+def test_addresses_of_both_families_and_directions(host: Host, address: str, direction: str) -> None:
+    own = {"egress": ["10.99.0.1/32", "fd99::1/128"], "ingress": ["10.99.0.2/32", "fd99::2/128"]}[direction]
+    limited = {"name": "pod", "pool": "link", "limit": "40Mbit/s", "prefixes": own}
+    host.apply((pool(direction),), (limited,), (("left", "link", "htb"),))
+    # The other family's header is longer by less than the tolerance.
+    assert_limited(send(host, 5103, to=address))
+
+
+def test_a_tagged_packet_is_the_same_packet(host: Host) -> None:
+    made = host.pair.run(
+        ["ip", "link", "add", "link", "left", "name", "left.7", "type", "vlan", "id", "7"], check=False
+    )
+    if made.status:
+        pytest.skip("this kernel has no VLAN devices; tags are tested in test_bpf_classify.py")
+    limited = {"name": "pod", "pool": "link", "limit": "40Mbit/s", "prefixes": ["10.98.0.1/32"]}
+    host.apply((pool(),), (limited,), (("left", "link", "htb"),))
+    for space, device, number in ((host.pair.here, "left", 1), (host.pair.there, "right", 2)):
+        if number == 2:
+            host.pair.run(
+                ["ip", "-n", space, "link", "add", "link", device, "name", f"{device}.7", "type", "vlan", "id", "7"]
+            )
+        host.pair.run(["ip", "-n", space, "link", "set", f"{device}.7", "up"])
+        host.pair.run(["ip", "-n", space, "addr", "add", f"10.98.0.{number}/24", "dev", f"{device}.7"])
+    assert_limited(send(host, 5104, to="10.98.0.2"))
+
+
+def test_the_policer_keeps_below_its_limit(host: Host) -> None:
+    limited = {"name": "pod", "pool": "link", "limit": "40Mbit/s", "burst": "20ms", "prefixes": ["10.99.0.1/32"]}
+    host.apply((pool(),), (limited,), (("left", "link", "police"),))
+    rate = send(host, 5105).rate(0.5, 2.75)
+    # TCP backs off when packets are dropped, so only the upper end is exact.
+    assert 0 < rate <= LIMIT * 1.01
+    assert host.figures()["classes"]["pod"]["dropped"] > 0
+
+
+def test_the_waterline_switches_once_each_way(host: Host) -> None:
+    offline = {"name": "batch", "pool": "link", "role": "offline", "prefixes": ["10.99.0.1/32"]}
+    host.apply((pool(),), (offline,), (("left", "link", "htb"),))
+    batch = Transfer(host.pair, 5106, 6)
+    # The other family is nobody's: it counts as online.
+    service = Transfer(host.pair, 5107, 2, to="fd99::2", wait_s=2)
+    online, slow = service.wait(), batch.wait()
+    start = online.begin_s - slow.begin_s
+    before, throttled = slow.rate(0.5, start - 0.1), slow.rate(start + 0.3, start + 1.8)
+    assert 1.5 * 20 * MBIT < before < 1.06 * 80 * MBIT * GOODPUT
+    assert throttled < 1.1 * 20 * MBIT * GOODPUT
+    figures = host.figures()["pools"]["link"]
+    assert [event["to"] for event in figures["events"]] == ["low", "high"]
+    # From the connection, whose first packets are few, to the decision.
+    assert figures["events"][0]["time_ns"] / 1e9 - online.begin_s < 0.1
+
+
+class Pod:
+    """A third namespace that reaches ``there`` through ``here``, by routing or over a bridge."""
+
+    def __init__(self, pair: Pair, bridged: bool) -> None:
+        self.name, self.pair, self.bridged = f"{pair.here}-pod", pair, bridged
+
+    def __enter__(self) -> Pair:
+        pair = self.pair
+        commands.run(["ip", "netns", "add", self.name])
+        pair.run(["ip", "link", "add", "pod", "type", "veth", "peer", "eth0", "netns", self.name])
+        pair.run(["ip", "link", "set", "pod", "up"])
+        pair.run(["sysctl", "-qw", "net.ipv4.ip_forward=1"])
+        if self.bridged:
+            pair.run(["ip", "link", "add", "bridge", "type", "bridge"])
+            pair.run(["ip", "link", "set", "pod", "master", "bridge"])
+            pair.run(["ip", "link", "set", "bridge", "up"])
+        pair.run(["ip", "addr", "add", "10.97.0.1/24", "dev", "bridge" if self.bridged else "pod"])
+        for line in ("link set eth0 up", "addr add 10.97.0.2/24 dev eth0", "route add default via 10.97.0.1"):
+            commands.run(["ip", "-n", self.name, *line.split()])
+        commands.run(["ip", "-n", pair.there, "route", "add", "10.97.0.0/24", "via", "10.99.0.1"])
+        inside = Pair.__new__(Pair)
+        inside.here, inside.there = self.name, pair.there
+        return inside
+
+    def __exit__(self, *_: object) -> None:
+        commands.run(["ip", "netns", "delete", self.name])
+
+
+def test_pods_behind_a_router_are_known_by_their_links(host: Host) -> None:
+    """Their packets have neither socket nor control group any more where they leave the host."""
+    with Pod(host.pair, bridged=False) as inside:
+        limited = {"name": "pod", "pool": "link", "limit": "40Mbit/s", "devices": ["pod"]}
+        host.apply((pool(),), (limited,), (("left", "link", "htb"),))
+        assert_limited(Transfer(inside, 5108, 3).wait())
+
+
+def test_pods_behind_a_bridge_are_known_by_their_marks(host: Host) -> None:
+    with Pod(host.pair, bridged=True) as inside:
+        limited = {"name": "pod", "pool": "link", "limit": "40Mbit/s", "devices": ["pod"]}
+        host.apply((pool(),), (limited,), (("left", "link", "htb"),))
+        assert Transfer(inside, 5109, 1).wait().rate(0.25, 0.75) > 2 * LIMIT
+        host.apply(shaped=(("left", "link", "htb"), ("pod/pod", "link", "auto")))
+        assert_limited(Transfer(inside, 5110, 3).wait())
+        assert host.figures()["classes"]["pod"]["packets"] > 100
+
+
+def test_two_hooks_of_a_device_share_what_was_made(host: Host) -> None:
+    before = host.picture()[:4]
+    both = (("left", "link", "police"), ("left/pod", "link", "auto"))
+    limited = {"name": "pod", "pool": "link", "limit": "40Mbit/s", "devices": ["left"]}
+    host.apply((pool(),), (limited,), both)
+    assert not host.apply((pool(),), (limited,), both).changed
+    host.apply(shaped=both[1:])
+    assert not host.apply(shaped=both[1:]).changed
+    assert "clsact" in host.picture()[0]
+    host.apply(shaped=())
+    assert host.picture()[:3] == before[:3]
