@@ -11,7 +11,8 @@ TEST_STAMP := $(VENV)/.requirements-test.txt.stamp
 PLAYBOOKS := preflight provision tune calibrate compare report reset
 BENCHMARKS := matrix node
 # Debian packages that only tests need; what a testbed needs is installed by its roles.
-TEST_PACKAGES := git make gcc libc6-dev iproute2 util-linux procps chromium chromium-driver shellcheck fuse3 libfuse3-3
+TEST_PACKAGES := git make gcc libc6-dev iproute2 util-linux procps chromium chromium-driver shellcheck fuse3 libfuse3-3 \
+	clang-14 iperf3 user-mode-linux
 ARGS ?=
 
 # Ansible refuses to start in a locale that isn't UTF-8, which is what a bare machine has.
