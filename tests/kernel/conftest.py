@@ -27,7 +27,7 @@ def host(tmp_path: Path) -> Iterator[Host]:
 
 @pytest.fixture
 def sleeper() -> Iterator[int]:
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as child:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"]) as child:
         yield child.pid
         child.send_signal(signal.SIGKILL)
 

@@ -235,7 +235,7 @@ def test_processes_move_within_the_v2_hierarchy(host: Host, unified: Path, sleep
 def test_a_process_that_ends_in_the_middle_is_no_obstacle_to_taking_back(host: Host) -> None:
     host.foreign(Group("a"), Group("b"))
     before = host.picture()
-    with subprocess.Popen(["sleep", "60"]) as child:
+    with subprocess.Popen(["sleep", "600"]) as child:
         steps = host.plan(Group("a", pids=(child.pid,)), Group("b", values={"pids_max": 5})).steps
         moves = [step for step in steps if step.kind == MOVE]
         others = [step for step in steps if step.kind != MOVE]

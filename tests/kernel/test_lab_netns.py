@@ -151,7 +151,7 @@ def test_a_namespace_of_somebody_else_is_not_touched(lab: Lab) -> None:
 
 def test_a_namespace_in_use_is_kept_and_its_process_named(lab: Lab) -> None:
     lab.run()
-    with subprocess.Popen(inside("b", "sleep", "60")) as process:
+    with subprocess.Popen(inside("b", "sleep", "600")) as process:
         try:
             deadline = 200
             while str(process.pid) not in ip("netns", "pids", f"{PREFIX}b").split() and deadline:

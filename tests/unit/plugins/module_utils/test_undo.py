@@ -104,15 +104,15 @@ def test_a_tree_does_not_follow_links(tmp_path: Path, call: Any) -> None:
 
 WITH_CHILD = """
 import subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 print(child.pid, flush=True)
-time.sleep(60)
+time.sleep(600)
 """
-SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 STUBBORN = [
     sys.executable,
     "-c",
-    "import signal,time; signal.signal(15, signal.SIG_IGN); print(1,flush=True); time.sleep(60)",
+    "import signal,time; signal.signal(15, signal.SIG_IGN); print(1,flush=True); time.sleep(600)",
 ]
 
 

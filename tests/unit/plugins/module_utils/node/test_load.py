@@ -155,7 +155,7 @@ def test_result_of_before_does_not_survive(spec: dict[str, Any], tmp_path: Path)
 
 def test_deadline_kills_only_wrk(spec: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "DEADLINE_SLACK_S", -2.9)
-    pretend(spec, f"echo $$ > {spec['wrk']}.pid; exec sleep 60")
+    pretend(spec, f"echo $$ > {spec['wrk']}.pid; exec sleep 600")
     began = time.monotonic()
     _, found = execute({**spec, "warmup_s": 0}, tmp_path)
     assert "did not end within 0.1 s" in found["error"]
@@ -165,7 +165,7 @@ def test_deadline_kills_only_wrk(spec: dict[str, Any], tmp_path: Path, monkeypat
 
 def test_wrk_does_not_outlive_us(spec: dict[str, Any], tmp_path: Path) -> None:
     pid_path = Path(spec["wrk"] + ".pid")
-    pretend(spec, f"echo $$ > {pid_path}.new; mv {pid_path}.new {pid_path}; exec sleep 60")
+    pretend(spec, f"echo $$ > {pid_path}.new; mv {pid_path}.new {pid_path}; exec sleep 600")
     path = tmp_path / "spec.json"
     path.write_text(json.dumps(spec))
     code = f"import sys; from {load.__name__} import run; sys.exit(run({str(path)!r}))"
