@@ -1,7 +1,9 @@
 """Every aggressor does its work, run for a moment as its definition says."""
 
+import functools
 import json
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -14,6 +16,7 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.spec
 FACTS = json.loads((Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"]) / "facts.json").read_text())
 AGGRESSORS = load_definitions(os.environ["MOLECULE_PROJECT_DIRECTORY"]).aggressors
 RUN_S = 2
+DEADLINE_S = 60
 
 
 def inside(host, argv):
@@ -24,16 +27,31 @@ def placeholders(tmp_path):
     return {**FACTS["batch"]["placeholders"], "progress": str(tmp_path / "progress"), "peer_address": "198.18.66.2"}
 
 
-def run_for_a_moment(argv):
-    """Return CPU seconds and status of a program that is ended after a moment."""
+def run_until(condition, argv):
+    """Run a program until a condition holds, then end it."""
+    deadline_s = time.monotonic() + DEADLINE_S
     with subprocess.Popen(inside("molecule-tested", argv), stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        try:
-            process.wait(RUN_S)
-        except subprocess.TimeoutExpired:
-            process.terminate()
-        else:
-            pytest.fail(f"ended by itself: {process.stdout.read().decode()}")
+        while not condition():
+            if process.poll() is not None:
+                pytest.fail(f"ended by itself: {process.stdout.read().decode()}")
+            if time.monotonic() > deadline_s:
+                process.kill()
+                pytest.fail("has not done its work in time")
+            time.sleep(0.1)
+        process.terminate()
         process.communicate(timeout=20)
+
+
+def a_moment():
+    """Return a condition that holds when a moment has passed."""
+    end_s = time.monotonic() + RUN_S
+    return lambda: time.monotonic() >= end_s
+
+
+def has_done(path, frames):
+    """Return whether ffmpeg says that it has done more frames."""
+    found = re.findall(r"^frame=(\d+)$", path.read_text(), re.MULTILINE) if path.exists() else []
+    return bool(found) and int(found[-1]) > frames
 
 
 def children_cpu_s():
@@ -49,12 +67,12 @@ def test_all_built_in_aggressors_are_deployed():
 def test_works(name, tmp_path):
     words = placeholders(tmp_path)
     before = children_cpu_s()
-    run_for_a_moment([fill(word, words) for word in AGGRESSORS[name]["argv"]])
-    assert children_cpu_s() - before > 0.05 * RUN_S
+    condition = a_moment()
     if AGGRESSORS[name]["work"]["kind"] == "ffmpeg_progress":
-        frames = [line for line in Path(words["progress"]).read_text().splitlines() if line.startswith("frame=")]
         # More than the clip has: it is played in a loop.
-        assert int(frames[-1].removeprefix("frame=")) > 30
+        condition = functools.partial(has_done, Path(words["progress"]), 30)
+    run_until(condition, [fill(word, words) for word in AGGRESSORS[name]["argv"]])
+    assert children_cpu_s() - before > 0.05 * RUN_S
     assert os.listdir(words["directory"]) == [], "nothing is left behind"
 
 
@@ -64,10 +82,9 @@ def test_network_aggressor_sends_to_its_peer(tmp_path):
     argv = [fill(word, words) for word in definition["peer"]["argv"]]
     with subprocess.Popen(inside("molecule-load", argv), stdout=subprocess.DEVNULL) as peer:
         try:
-            wait_for_port("molecule-load", definition["peer"]["ready_tcp_port"])
+            wait_for_port("molecule-load", fill(str(definition["peer"]["ready_tcp_port"]), words))
             before = sent_bytes()
-            run_for_a_moment([fill(word, words) for word in definition["argv"]])
-            assert sent_bytes() - before > 1_000_000
+            run_until(lambda: sent_bytes() - before > 1_000_000, [fill(word, words) for word in definition["argv"]])
         finally:
             peer.terminate()
 
