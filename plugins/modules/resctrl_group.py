@@ -274,6 +274,19 @@ class Resolver:
         return None
 
 
+def _wanted(resolver: Resolver, groups: list[dict[str, Any]]) -> list[WantedGroup]:
+    """Return the wanted groups. Raises ResctrlError with a sentence for each that is not possible anywhere."""
+    found, problems = [], []
+    for raw in groups:
+        try:
+            found.append(resolver.group(raw))
+        except ResctrlError as exc:
+            problems.append(str(exc))
+    if problems:
+        raise ResctrlError("; ".join(problems))
+    return found
+
+
 def _unmounted(module: AnsibleModule) -> None:
     """End the module where resctrl is not mounted: as a failure, or with everything skipped."""
     lacks = resctrl_facts.missing(resctrl_facts.read_host(), None, module.params["mount_point"])
@@ -323,7 +336,7 @@ def run(module: AnsibleModule) -> None:
         _unmounted(module)
         return
     resolver = Resolver(state)
-    wanted = [resolver.group(raw) for raw in params["groups"]]
+    wanted = _wanted(resolver, params["groups"])
     if params["on_missing"] == "fail":
         _require_all(resolver.skipped)
     book = journal.Journal(f"{params['state_dir']}/journal.json")
