@@ -157,7 +157,7 @@ unmatched:
   type: list
   elements: str
   sample: []
-skipped:
+not_set:
   description: Values that were not set, each with group, key and reason.
   returned: with O(state=present)
   type: list
@@ -221,7 +221,7 @@ def _present(module: AnsibleModule, book: journal.Journal) -> dict[str, Any]:
         "states": [{"key": key, "state": state, "reason": reason} for key, state, reason in task.wanted.states],
         "groups": apply.shown(layout, task, done, module.check_mode),
         "unmatched": list(task.unmatched),
-        "skipped": [asdict(item) for item in done.plan.skipped],
+        "not_set": [asdict(item) for item in done.plan.skipped],
         "translated": [asdict(item) for item in done.plan.translated],
         "restored": list(done.restored),
         "resctrl_groups": groups.with_processes(layout, task.wanted.resctrl, task.workloads),

@@ -114,7 +114,7 @@ def test_other_options_of_the_mount(playbook: Playbook, point: Path) -> None:
     assert done["options"] == ["cdp", "mba_MBps"]
     assert (point / "BE/schemata").read_text() == "L3CODE:0=f\nL3DATA:0=f\n    MB:0=900\n"
     assert "which counts in MB/s; use mba_mb_per_s; leave them out, or set on_missing to skip" in failed["msg"]
-    assert [item["key"] for item in skipped["skipped"]] == ["mba_percent"]
+    assert [item["key"] for item in skipped["not_set"]] == ["mba_percent"]
     assert "is mounted with the options cdp,mba_MBps, but no options are asked for" in mounted["msg"]
 
 
@@ -151,7 +151,7 @@ def test_a_host_without_resctrl(playbook: Playbook, tmp_path: Path) -> None:
     assert (found["mounted"], found["supported"]) == (False, False)
     assert found["missing"]
     assert found["missing"][0]["why"] in failed["msg"]
-    assert [item["group"] for item in skipped["skipped"]] == ["LSR", "LS", "BE"]
+    assert [item["group"] for item in skipped["not_set"]] == ["LSR", "LS", "BE"]
     assert [item["changed"] for item in (skipped, absent)] == [False, False]
     assert "there is no such directory" in unmountable["msg"]
     assert not Path(playbook.state).exists()
