@@ -13,8 +13,8 @@ from tooling import COLLECTION, ROOT, files_below
 MODULES = sorted(path for path in (ROOT / "plugins" / "modules").glob("*.py") if path.stem != "__init__")
 DOCUMENTED = files_below("plugins", suffix=".py")
 EACH_MODULE = pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
-# Ansible reads these in a result, whatever a module means by them: one that is not empty makes a task that changed a host
-# count as skipped or failed, or is taken away.
+# Ansible reads these in a result, whatever a module means by them: one that is not empty makes a task that changed a
+# host count as skipped or failed, or is taken away.
 READ_BY_ANSIBLE = {
     *("ansible_facts", "deprecations", "exception", "failed", "failed_when_result", "finished", "invocation"),
     *("item", "results", "skipped", "skipped_reason", "started", "unreachable", "warnings"),
