@@ -90,10 +90,17 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 def test_bad_input_is_one_sentence_and_changes_nothing(playbook: Playbook, point: Path) -> None:
-    results = playbook.run(*(group(playbook, point, [item], task={"ignore_errors": True}) for item, _words in BAD))
+    each = [group(playbook, point, [item], task={"ignore_errors": True}) for item, _words in BAD]
+    wrong = [{"name": "a", "mba_percent": 0}, {"name": "b", "cpus": "0-"}, {"name": "c", "l3_mask": "0x7"}]
+    *results, together = playbook.run(*each, group(playbook, point, wrong, task={"ignore_errors": True}))
     for result, (_item, words) in zip(results, BAD, strict=True):
         assert words in result["msg"]
         assert "\n" not in result["msg"]
+    assert [text.split(":")[0] for text in together["msg"].split("; resctrl ")] == [
+        "resctrl group a",
+        "group b",
+        "group c",
+    ]
     assert not Path(playbook.state).exists()
     assert not (point / "a").exists()
 
