@@ -23,6 +23,7 @@ END
 unit molecule-besteffort.service <<'END'
 [Service]
 Slice=besteffort-pod1.slice
+CPUWeight=10
 ExecStart=sleep infinity
 [Install]
 WantedBy=multi-user.target

@@ -14,8 +14,8 @@ LIVE = {
 STATE = "/var/lib/colocation-testbed"
 
 
-def test_values_are_in_the_kernel(node):
-    assert {path: node.file(path).content_string.strip() for path in LIVE} == LIVE
+def test_values_are_in_the_kernel(node, read):
+    assert read(LIVE) == LIVE
     assert node.check_output("swapon --show --noheadings") == ""
 
 

@@ -11,16 +11,16 @@ import pytest
 ROOT = "/sys/fs/cgroup/colocation-testbed"
 STATE = "/var/lib/colocation-testbed"
 VALUES = {
-    "batch/cpu.idle": "1",
-    "batch/pids.max": "100",
-    "named/cpu.weight": "50",
-    "named/memory.oom.group": "1",
-    "units/memory.high": "67108864",
+    f"{ROOT}/batch/cpu.idle": "1",
+    f"{ROOT}/batch/pids.max": "100",
+    f"{ROOT}/named/cpu.weight": "50",
+    f"{ROOT}/named/memory.oom.group": "1",
+    f"{ROOT}/units/memory.high": "67108864",
 }
 
 
-def test_groups_have_their_values(node):
-    assert {name: node.file(f"{ROOT}/{name}").content_string.strip() for name in VALUES} == VALUES
+def test_groups_have_their_values(read):
+    assert read(VALUES) == VALUES
 
 
 @pytest.mark.parametrize(("name", "group"), [("nginx", "service"), ("batch", "batch"), ("worker", "named")])
