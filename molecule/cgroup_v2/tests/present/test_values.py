@@ -23,9 +23,9 @@ VALUES = {
 }
 
 
-def test_values_are_in_the_kernel(node):
-    read = {name: node.file(f"{ROOT}/{name}").content_string.strip() for name in VALUES}
-    assert read == VALUES
+def test_values_are_in_the_kernel(read):
+    wanted = {f"{ROOT}/{name}": text for name, text in VALUES.items()}
+    assert read(wanted) == wanted
 
 
 def test_controllers_are_passed_on_and_systemd_keeps_them(node):
