@@ -6,7 +6,7 @@ LIVE = {
     "/proc/sys/vm/swappiness": "10",
     "/proc/sys/net/core/somaxconn": "8192",
     "/proc/sys/vm/dirty_background_bytes": "16777216",
-    # The policy's, handed on by role cgroup_policy.
+    # The policy's, which role cgroup_policy hands on.
     "/proc/sys/vm/watermark_scale_factor": "150",
     "/sys/block/ubda/queue/read_ahead_kb": "16",
     "/sys/block/ubda/queue/nomerges": "1",
