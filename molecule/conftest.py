@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import subprocess
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,17 @@ def node(request: pytest.FixtureRequest) -> testinfra.host.Host:
     if variables(name).get("ansible_connection") == "ssh":
         return testinfra.host.Host(GuestBackend(name))
     return testinfra.host.Host(NetnsBackend(name, variables(name).get("ansible_netns", name)))
+
+
+@pytest.fixture(scope="module")
+def read(node: testinfra.host.Host) -> Callable[[Iterable[str]], dict[str, str]]:
+    """Return a function that reads files of one line each with one command, since a guest takes a second for each."""
+
+    def _read(paths: Iterable[str]) -> dict[str, str]:
+        shown = node.check_output(shlex.join(["grep", "-H", "", *paths]))
+        return dict(line.split(":", 1) for line in shown.splitlines())
+
+    return _read
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ options:
   on_missing:
     description:
       - What happens with values that the kernel or the hierarchy of this host does not have.
-      - V(fail) names them and changes nothing. V(skip) lists them in RV(skipped).
+      - V(fail) names them and changes nothing. V(skip) lists them in RV(not_set).
     type: str
     choices: [fail, skip]
     default: fail
@@ -248,7 +248,7 @@ groups:
   returned: success
   type: dict
   sample: {"batch": {"paths": {"cpu": "/sys/fs/cgroup/cpu/colocation-testbed/batch"}, "values": {"cpu_idle": 1}}}
-skipped:
+not_set:
   description: Values that were not set, each with group, key and reason.
   returned: success
   type: list
@@ -323,7 +323,7 @@ def _result(module: AnsibleModule, layout: cgroup.Layout, plan: Plan, names: lis
         "changed": any(step.kind != KEEP for step in plan.steps),
         "version": layout.version,
         "groups": groups,
-        "skipped": [asdict(item) for item in plan.skipped],
+        "not_set": [asdict(item) for item in plan.skipped],
         "translated": [asdict(item) for item in plan.translated],
         "policy_files": found,
         "policy_values": cgroup_report.policy_values(found, tree),
@@ -347,7 +347,7 @@ def run(module: AnsibleModule) -> None:
         lacking = cgroup_apply.apply(plan.steps, book, "cgroup", ours, lenient=not strict)
         _catch_up(layout, root, wanted, book)
     result = _result(module, layout, plan, [group.name for group in groups if group.state == "present"])
-    result["skipped"] += cgroup_report.lacking(layout, root, lacking)
+    result["not_set"] += cgroup_report.lacking(layout, root, lacking)
     if module._diff:
         result["diff"] = cgroup_report.diff(layout, plan, root, groups)
     module.exit_json(**result)

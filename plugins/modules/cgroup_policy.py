@@ -17,6 +17,8 @@ description:
   - Only what needs no readings at run time is applied. Cache and memory bandwidth, and settings of the host as a whole,
     are returned as data for M(colocation.testbed.resctrl_group) and M(colocation.testbed.host_tuning).
   - A value that an earlier call set and that this one does not want is put back to what it was before.
+  - Groups of systemd's units get the values that their units say again at every C(systemctl daemon-reload). A warning
+    tells of such groups; apply the policy again after one.
   - Every change is recorded in the journal first. A call takes effect as a whole.
 extends_documentation_fragment:
   - colocation.testbed.attributes
@@ -157,7 +159,7 @@ unmatched:
   type: list
   elements: str
   sample: []
-skipped:
+not_set:
   description: Values that were not set, each with group, key and reason.
   returned: with O(state=present)
   type: list
@@ -215,13 +217,15 @@ def _present(module: AnsibleModule, book: journal.Journal) -> dict[str, Any]:
     if module.params["on_unsupported"] == "fail":
         apply.refuse_unsupported(task)
     done = apply.carry_out(layout, task, book, module.check_mode)
+    for text in groups.overwritten(group.name for group in task.groups if group.values):
+        module.warn(text)
     result: dict[str, Any] = {
         "changed": done.changed,
         "version": layout.version,
         "states": [{"key": key, "state": state, "reason": reason} for key, state, reason in task.wanted.states],
         "groups": apply.shown(layout, task, done, module.check_mode),
         "unmatched": list(task.unmatched),
-        "skipped": [asdict(item) for item in done.plan.skipped],
+        "not_set": [asdict(item) for item in done.plan.skipped],
         "translated": [asdict(item) for item in done.plan.translated],
         "restored": list(done.restored),
         "resctrl_groups": groups.with_processes(layout, task.wanted.resctrl, task.workloads),

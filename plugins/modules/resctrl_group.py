@@ -37,7 +37,7 @@ options:
     description:
       - What happens with values that this host does not have hardware or a mount option for, and where resctrl is not
         mounted at all.
-      - V(fail) names them and changes nothing. V(skip) lists them in RV(skipped).
+      - V(fail) names them and changes nothing. V(skip) lists them in RV(not_set).
     type: str
     choices: [fail, skip]
     default: fail
@@ -150,7 +150,7 @@ groups:
   returned: success
   type: dict
   sample: {"BE": {"L3": "L3:0=f", "MB": "MB:0=50", "cpus": "", "monitor_groups": []}}
-skipped:
+not_set:
   description: Values that were not set, each with group, key and reason.
   returned: success
   type: list
@@ -274,6 +274,19 @@ class Resolver:
         return None
 
 
+def _wanted(resolver: Resolver, groups: list[dict[str, Any]]) -> list[WantedGroup]:
+    """Return the wanted groups. Raises ResctrlError with a sentence for each that is not possible anywhere."""
+    found, problems = [], []
+    for raw in groups:
+        try:
+            found.append(resolver.group(raw))
+        except ResctrlError as exc:
+            problems.append(str(exc))
+    if problems:
+        raise ResctrlError("; ".join(problems))
+    return found
+
+
 def _unmounted(module: AnsibleModule) -> None:
     """End the module where resctrl is not mounted: as a failure, or with everything skipped."""
     lacks = resctrl_facts.missing(resctrl_facts.read_host(), None, module.params["mount_point"])
@@ -282,7 +295,7 @@ def _unmounted(module: AnsibleModule) -> None:
     if wanted and module.params["on_missing"] == "fail":
         raise ResctrlError(f"resctrl is not mounted on {module.params['mount_point']}: {why}")
     skipped = [{"group": name, "key": "name", "why": why} for name in wanted]
-    result = {"changed": False, "mounted": False, "options": [], "groups": {}, "skipped": skipped, "gone": []}
+    result = {"changed": False, "mounted": False, "options": [], "groups": {}, "not_set": skipped, "gone": []}
     module.exit_json(**result)
 
 
@@ -302,7 +315,7 @@ def _result(module: AnsibleModule, state: State, plan: Plan, skipped: list[dict[
         "mounted": True,
         "options": list(state.options),
         "groups": groups,
-        "skipped": skipped,
+        "not_set": skipped,
         "gone": list(plan.gone),
     }
     if module._diff:
@@ -323,7 +336,7 @@ def run(module: AnsibleModule) -> None:
         _unmounted(module)
         return
     resolver = Resolver(state)
-    wanted = [resolver.group(raw) for raw in params["groups"]]
+    wanted = _wanted(resolver, params["groups"])
     if params["on_missing"] == "fail":
         _require_all(resolver.skipped)
     book = journal.Journal(f"{params['state_dir']}/journal.json")

@@ -90,10 +90,17 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 def test_bad_input_is_one_sentence_and_changes_nothing(playbook: Playbook, point: Path) -> None:
-    results = playbook.run(*(group(playbook, point, [item], task={"ignore_errors": True}) for item, _words in BAD))
+    each = [group(playbook, point, [item], task={"ignore_errors": True}) for item, _words in BAD]
+    wrong = [{"name": "a", "mba_percent": 0}, {"name": "b", "cpus": "0-"}, {"name": "c", "l3_mask": "0x7"}]
+    *results, together = playbook.run(*each, group(playbook, point, wrong, task={"ignore_errors": True}))
     for result, (_item, words) in zip(results, BAD, strict=True):
         assert words in result["msg"]
         assert "\n" not in result["msg"]
+    assert [text.split(":")[0] for text in together["msg"].split("; resctrl ")] == [
+        "resctrl group a",
+        "group b",
+        "group c",
+    ]
     assert not Path(playbook.state).exists()
     assert not (point / "a").exists()
 
@@ -114,7 +121,7 @@ def test_other_options_of_the_mount(playbook: Playbook, point: Path) -> None:
     assert done["options"] == ["cdp", "mba_MBps"]
     assert (point / "BE/schemata").read_text() == "L3CODE:0=f\nL3DATA:0=f\n    MB:0=900\n"
     assert "which counts in MB/s; use mba_mb_per_s; leave them out, or set on_missing to skip" in failed["msg"]
-    assert [item["key"] for item in skipped["skipped"]] == ["mba_percent"]
+    assert [item["key"] for item in skipped["not_set"]] == ["mba_percent"]
     assert "is mounted with the options cdp,mba_MBps, but no options are asked for" in mounted["msg"]
 
 
@@ -151,7 +158,7 @@ def test_a_host_without_resctrl(playbook: Playbook, tmp_path: Path) -> None:
     assert (found["mounted"], found["supported"]) == (False, False)
     assert found["missing"]
     assert found["missing"][0]["why"] in failed["msg"]
-    assert [item["group"] for item in skipped["skipped"]] == ["LSR", "LS", "BE"]
+    assert [item["group"] for item in skipped["not_set"]] == ["LSR", "LS", "BE"]
     assert [item["changed"] for item in (skipped, absent)] == [False, False]
     assert "there is no such directory" in unmountable["msg"]
     assert not Path(playbook.state).exists()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup_devices, cgroup_keys, cgroup_plan
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup_check, cgroup_devices, cgroup_keys
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_steps import Group
 
 BOOLEANS = ("cpu_idle", "memory_oom_group", "memory_use_priority_oom")
@@ -16,7 +16,7 @@ BOOLEANS = ("cpu_idle", "memory_oom_group", "memory_use_priority_oom")
 
 def group(raw: Mapping[str, Any]) -> Group:
     """Return what the options of one group ask for."""
-    values = {name: raw[name] for name in cgroup_plan.OPTIONS if raw.get(name) is not None}
+    values = {name: raw[name] for name in cgroup_check.OPTIONS if raw.get(name) is not None}
     values.update({name: int(values[name]) for name in BOOLEANS if name in values})
     members = (tuple(raw[name]) for name in ("pids", "units", "process_names"))
     return Group(raw["name"], raw["state"], values, *members)

@@ -17,6 +17,7 @@ from typing import Callable
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     block,
     cgroup,
+    cgroup_check,
     cgroup_devices,
     cgroup_keys,
     cgroup_levels,
@@ -42,7 +43,6 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_t
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_values import KernelFile, Option, Value
 
 PINNED = "cpu.idle is 1, which pins the weight at its minimum"
-OPTIONS = (*cgroup_keys.BY_NAME, *cgroup_devices.FIELDS)
 
 
 class Planner:
@@ -51,17 +51,12 @@ class Planner:
     def __init__(
         self, layout: Layout, root: str, groups: Sequence[Group], ours: frozenset[str], resolve: Callable[[str], str]
     ) -> None:
-        """Check names and bring groups into order, parents first."""
-        if not root:
-            raise CgroupError("cgroup root '': is empty; give a path below the hierarchy such as colocation-testbed")
-        self.layout, self.root, self.ours, self.resolve = layout, cgroup.check_name(root), ours, resolve
+        """Check names and values, and bring groups into order, parents first."""
+        cgroup_check.check(root, groups, resolve)
+        self.layout, self.root, self.ours, self.resolve = layout, root, ours, resolve
         self.tree = Tree()
         self.by_controller = {name: layout.find(name) for name in cgroup.CONTROLLERS}
         self.skipped: list[Skipped] = []
-        names = [group.name for group in groups]
-        double = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-        if double:
-            raise CgroupError(f"cgroup {double[0]!r}: is given twice; give all its values in one entry")
         present = [group for group in groups if group.state == "present"]
         self.present = sorted(present, key=lambda group: (self.full(group.name).count("/"), group.name))
         self.absent = [group for group in groups if group.state == "absent"]
@@ -106,25 +101,16 @@ class Planner:
         return [Step(ENABLE, path, text, " ".join(sorted(have)))] if missing else []
 
     def settings(self) -> list[Setting]:
-        """Resolve all wanted values; those that this host lacks go to ``skipped``. Raises CgroupError on bad ones."""
+        """Resolve all wanted values; those that this host lacks go to ``skipped``."""
         return [
             found
             for group in self.present
             for name, value in group.values.items()
-            for key, part, shown in self._keys(group, name, value)
+            for key, part, shown in cgroup_check.single_values(
+                name, value, cgroup_check.shown(self.root, group, name), self.resolve
+            )
             if (found := self._resolve(group, key, part, shown))
         ]
-
-    def _keys(self, group: Group, name: str, value: Option) -> Iterator[tuple[Key, Value, str]]:
-        """Yield each single value of an option with its row and how it is named in errors."""
-        shown = f"cgroup {self.full(group.name)}: {name}"
-        key = cgroup_keys.BY_NAME.get(name)
-        if key is not None:
-            yield key, value, shown
-        elif name in cgroup_devices.FIELDS:
-            yield from cgroup_devices.expand(name, value, shown, self.resolve)
-        else:
-            raise CgroupError(f"{shown}: is not known; write one of {', '.join(sorted(OPTIONS))}")
 
     def _resolve(self, group: Group, key: Key, value: Value, shown: str) -> Setting | None:
         checked = key.check(value, shown)

@@ -140,7 +140,7 @@ def diff(layout: cgroup.Layout, plan: Plan, root: str, groups: Sequence[Group]) 
 
 
 def lacking(layout: cgroup.Layout, root: str, steps: tuple[Step, ...]) -> list[dict[str, Any]]:
-    """Return what turned out to be missing only when it was written, as entries of ``skipped``."""
+    """Return what turned out to be missing only when it was written, as entries of ``not_set``."""
     found = []
     for step in steps:
         for item in layout.used():

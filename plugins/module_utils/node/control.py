@@ -164,10 +164,20 @@ def _start_detached(argv: tuple[str, ...], paths: specs.Paths) -> str:
 def _start_unit(manager: Manager, spec: specs.ProcessSpec, argv: tuple[str, ...]) -> str:
     name = unit.name(spec.name, manager.instance)
     files.write_atomic(unit.path(name), unit.render(spec, argv))
-    commands.run(["systemctl", "daemon-reload"])
+    _reread_unit(name)
     commands.run(["systemctl", "start", name])
     wait_until(lambda: os.path.exists(spec.paths.pid), _START_DEADLINE_S)
     return f"unit {name} wrote no pid file; see journalctl -u {name}"
+
+
+def _reread_unit(name: str) -> None:
+    """Let systemd read its unit files again if what it has of this unit is another text.
+
+    Not otherwise: it would write the values of all of its control groups again, over those of a policy.
+    """
+    shown = commands.run(["systemctl", "show", "--property=NeedDaemonReload", "--value", name])
+    if shown.stdout.strip() != "no":
+        commands.run(["systemctl", "daemon-reload"])
 
 
 def stop(manager: Manager, paths: specs.Paths, book: journal.Journal) -> None:
@@ -217,7 +227,7 @@ def _remove_unit(manager: Manager, paths: specs.Paths) -> list[tuple[str, str]]:
     name = unit.name(paths.name, manager.instance)
     if os.path.exists(unit.path(name)):
         os.unlink(unit.path(name))
-        commands.run(["systemctl", "daemon-reload"])
+        _reread_unit(name)
     return [("unit", name), ("file", unit.path(name))]
 
 

@@ -21,6 +21,10 @@ from ansible_collections.colocation.testbed.plugins.module_utils.policy.node imp
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.resctrl_groups import GROUPS
 
+# Exists exactly where systemd manages the host (sd_booted(3)).
+SYSTEMD = "/run/systemd/system"
+_UNITS = (".slice", ".service", ".scope")
+
 
 class GroupsError(Exception):
     """Entries cannot be used; ``problems`` has one sentence for each thing that is wrong."""
@@ -66,6 +70,18 @@ def entries(raw: Sequence[Mapping[str, Any]]) -> list[Entry]:
     if problems:
         raise GroupsError(problems)
     return found
+
+
+def overwritten(names: Iterable[str]) -> list[str]:
+    """Return a warning if groups are those of systemd's units, else nothing."""
+    units = [name for name in names if name.endswith(_UNITS)] if os.path.isdir(SYSTEMD) else []
+    if not units:
+        return []
+    shown = units[0] if len(units) == 1 else f"{units[0]} and {len(units) - 1} more"
+    return [
+        f"groups of systemd ({shown}): systemctl daemon-reload, which installing packages runs too, writes what its "
+        "units say over the values set here; apply the policy again after it"
+    ]
 
 
 def match(layout: Layout, wanted: Sequence[Entry]) -> Found:

@@ -13,6 +13,12 @@ from tooling import COLLECTION, ROOT, files_below
 MODULES = sorted(path for path in (ROOT / "plugins" / "modules").glob("*.py") if path.stem != "__init__")
 DOCUMENTED = files_below("plugins", suffix=".py")
 EACH_MODULE = pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
+# Ansible reads these in a result, whatever a module means by them: one that is not empty makes a task that changed a
+# host count as skipped or failed, or is taken away.
+READ_BY_ANSIBLE = {
+    *("ansible_facts", "deprecations", "exception", "failed", "failed_when_result", "finished", "invocation"),
+    *("item", "results", "skipped", "skipped_reason", "started", "unreachable", "warnings"),
+}
 TASK_KEYWORDS = {
     *(
         "become",
@@ -90,6 +96,11 @@ def test_documentation_says_how_far_check_and_diff_mode_go(module: Path) -> None
 @EACH_MODULE
 def test_results_are_documented(module: Path) -> None:
     assert block(module, "RETURN")
+
+
+@EACH_MODULE
+def test_results_have_no_name_that_ansible_reads(module: Path) -> None:
+    assert set(block(module, "RETURN")) & READ_BY_ANSIBLE == set()
 
 
 def test_action_group_lists_every_module() -> None:

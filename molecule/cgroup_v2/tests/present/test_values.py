@@ -14,15 +14,18 @@ VALUES = {
     "batch/cpu.max.burst": "10000",
     "batch/memory.max": "134217728",
     "batch/memory.high": "100663296",
+    "batch/memory.swap.max": "0",
+    "batch/memory.oom.group": "1",
+    "batch/io.max": "98:0 rbps=20971520 wbps=10485760 riops=max wiops=500",
     "batch/pids.max": "50",
     "idle/cpu.idle": "1",
     "idle/pids.max": "20",
 }
 
 
-def test_values_are_in_the_kernel(node):
-    read = {name: node.file(f"{ROOT}/{name}").content_string.strip() for name in VALUES}
-    assert read == VALUES
+def test_values_are_in_the_kernel(read):
+    wanted = {f"{ROOT}/{name}": text for name, text in VALUES.items()}
+    assert read(wanted) == wanted
 
 
 def test_controllers_are_passed_on_and_systemd_keeps_them(node):

@@ -9,6 +9,7 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup
+from ansible_collections.colocation.testbed.plugins.module_utils.node_policy import groups
 from ansible_collections.colocation.testbed.plugins.modules import cgroup_policy
 
 V2 = "1 1 0:1 / {root} rw - cgroup2 cgroup2 rw\n"
@@ -149,3 +150,20 @@ def test_a_policy_is_needed_unless_absent(run):
 
 def test_cpus_that_are_not_there_are_refused(run):
     assert "cpus: CPU 8000 asked for" in run(policy=POLICY, groups=GROUPS, cpus="8000")["msg"]
+
+
+def test_groups_that_systemd_gives_their_values_again_are_told(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(groups, "SYSTEMD", str(tmp_path))
+    warnings = str(run(policy=POLICY, groups=GROUPS, cpus="0")["warnings"])
+    assert "groups of systemd (kubepods.slice/kubepods-besteffort.slice and 1 more)" in warnings
+
+
+@pytest.mark.parametrize(
+    ("names", "booted", "count"),
+    [(["a.slice/b.scope", "x"], True, 1), (["a.slice"], False, 0), (["kubepods/pod1"], True, 0), ([], True, 0)],
+)
+def test_only_groups_of_units_on_a_host_that_systemd_manages_are_told(tmp_path, monkeypatch, names, booted, count):
+    monkeypatch.setattr(groups, "SYSTEMD", str(tmp_path if booted else tmp_path / "none"))
+    found = groups.overwritten(names)
+    assert len(found) == count
+    assert all("(a.slice/b.scope)" in text and "apply the policy again" in text for text in found)
