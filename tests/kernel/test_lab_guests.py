@@ -20,7 +20,7 @@ from ansible.module_utils.testing import patch_module_args
 from ansible_collections.colocation.testbed.plugins.module_utils import undo
 from ansible_collections.colocation.testbed.plugins.module_utils.journal import Journal
 from ansible_collections.colocation.testbed.plugins.module_utils.lab import guests
-from ansible_collections.colocation.testbed.plugins.modules import lab_uml
+from ansible_collections.colocation.testbed.plugins.modules import lab_guests
 
 pytestmark = pytest.mark.kernel
 
@@ -56,7 +56,7 @@ class Lab:
             **args,
         }
         with patch_module_args(given), pytest.raises(SystemExit):
-            lab_uml.main()
+            lab_guests.main()
         result: dict[str, Any] = json.loads(self._capsys.readouterr().out)
         return result
 
