@@ -113,8 +113,17 @@ def test_a_run_that_is_killed_after_the_start_is_undone_by_the_journal(
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ({"kernel": "/no/such/linux"}, "/no/such/linux: is not there; install package user-mode-linux"),
+        ({"program": "/no/such/linux"}, "/no/such/linux: is not there; install package user-mode-linux"),
         ({"image": "/no/such.img"}, "/no/such.img: is not there; make it with module lab_image"),
+        (
+            {"driver": "qemu", "program": "/no/such/qemu"},
+            "/no/such/qemu: is not there; install package qemu-system-x86",
+        ),
+        (
+            {"driver": "qemu", "program": "/bin/true"},
+            "empty.img.vmlinuz: is not there; make it with module lab_image and driver qemu",
+        ),
+        ({"driver": "qemu", "cpu_count": 0}, "lab_cpu_count 0: must be from 1 to 64"),
         ({"hosts": [{"name": "a", "address": "198.18.78.1", "cpus": "4095"}]}, "in the inventory: CPU 4095 asked for"),
         ({"hosts": [{"name": "a", "address": "10.0.0.1"}]}, "is not a host address of lab_subnet"),
     ],
