@@ -8,7 +8,8 @@ STATE = Path("/var/lib/colocation-testbed-cgroup_qemu")
 
 def test_it_is_up_again(node):
     assert node.run("systemctl is-system-running").stdout.strip() == "running"
-    assert int(node.check_output("journalctl --list-boots --no-pager | wc -l")) == 2
+    lines = node.check_output("journalctl --list-boots --no-pager").splitlines()
+    assert {"-1", "0"} <= {line.split()[0] for line in lines}
 
 
 def test_it_is_still_the_process_that_was_recorded(node):
