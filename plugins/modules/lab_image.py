@@ -21,10 +21,20 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Where the package C(user-mode-linux) is not installed yet, the image will have another name than predicted.
+    details: >-
+      With O(driver=uml), where the package C(user-mode-linux) is not installed yet, the image will have another name
+      than predicted.
   diff_mode:
     support: full
 options:
+  driver:
+    description:
+      - What is to run the guests. Images for V(uml) hold the modules of the installed kernel package.
+      - Images for V(qemu) have the release's C(linux-image-cloud-amd64). Beside them lie that kernel and what it needs
+        to find the disk, as C(.vmlinuz) and C(.initrd).
+    type: str
+    choices: [uml, qemu]
+    default: uml
   suite:
     description: Release to install, such as V(bookworm). Where it is empty, the release of this machine.
     type: str
@@ -53,7 +63,7 @@ EXAMPLES = r"""
   register: image
 
 - name: Make a guest that boots from it
-  colocation.testbed.lab_uml:
+  colocation.testbed.lab_guests:
     image: "{{ image.path }}"
     hosts:
       - {name: tested, address: 198.18.0.1}
@@ -88,14 +98,12 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.colocation.testbed.plugins.module_utils import apt_sources, commands, files
-from ansible_collections.colocation.testbed.plugins.module_utils.lab import image, image_build
-
-_KERNEL_PACKAGE = "user-mode-linux"
+from ansible_collections.colocation.testbed.plugins.module_utils.lab import drivers, image, image_build
 
 
-def kernel_version() -> str:
-    """Return the version of the installed kernel package, empty where there is none."""
-    done = commands.run(["dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", _KERNEL_PACKAGE], check=False)
+def installed_version(package: str) -> str:
+    """Return the version of an installed package, empty where there is none."""
+    done = commands.run(["dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", package], check=False)
     status, _blank, version = done.stdout.partition(" ")
     return version if done.status == 0 and status == "installed" else ""
 
@@ -108,15 +116,17 @@ def own_suite() -> str:
 def run(module: AnsibleModule) -> dict[str, Any]:
     """Look whether the image is there, make it where it isn't."""
     params = module.params
+    driver = drivers.DRIVERS[params["driver"]]
     recipe = image.Recipe(
         suite=params["suite"] or own_suite(),
         packages=tuple(sorted(set(params["packages"]))),
-        kernel_version=kernel_version(),
+        driver=driver.name,
+        kernel_version="" if driver.kernel_package else installed_version(driver.package),
         size_mib=params["size_mib"],
     )
     image.check(recipe)
-    if not recipe.kernel_version and not module.check_mode:
-        raise image.ImageError(f"package {_KERNEL_PACKAGE}: is not installed; install it, or set lab_install to true")
+    if not (driver.kernel_package or recipe.kernel_version or module.check_mode):
+        raise image.ImageError(f"package {driver.package}: is not installed; install it, or set lab_install to true")
     store = image_build.Store(params["cache_dir"])
     changed = not store.has(recipe)
     if changed and not module.check_mode:
@@ -136,6 +146,7 @@ def main() -> None:
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
+            "driver": {"type": "str", "choices": sorted(drivers.DRIVERS, reverse=True), "default": drivers.UML.name},
             "suite": {"type": "str", "default": ""},
             "packages": {"type": "list", "elements": "str", "default": []},
             "size_mib": {"type": "int", "default": 8192},

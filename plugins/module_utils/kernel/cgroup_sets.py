@@ -23,6 +23,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_t
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_values import KernelFile
 
 SET_KEYS = ("cpuset_mems", "cpuset_cpus")
+# What a partition reads that has its CPUs; one without them adds why it is invalid.
+_APART = ("root", "isolated")
 
 
 @dataclass
@@ -40,10 +42,19 @@ def _set_file(name: str, version: int) -> KernelFile:
     return file
 
 
-def _top(tree: Tree, hierarchy: Hierarchy, file: KernelFile) -> str:
-    """Return the set of the hierarchy's root, which on v2 has only the effective one."""
+def _top(tree: Tree, hierarchy: Hierarchy, file: KernelFile, places: Sequence[str]) -> tuple[int, ...]:
+    """Return the set of the hierarchy's root.
+
+    On v2 the root has only the effective one, which lacks what it has handed over to partitions. Those of our own
+    groups are still ours to give.
+    """
     suffix = "" if hierarchy.version == 1 else ".effective"
-    return tree.real(f"{hierarchy.mount}/{file.name}{suffix}") or ""
+    numbers = set(_numbers(tree.real(f"{hierarchy.mount}/{file.name}{suffix}") or ""))
+    for full in places if hierarchy.version == 2 else ():
+        directory = cgroup.join_path(hierarchy.mount, full)
+        if tree.real(f"{directory}/{cgroup_values.PARTITION}") in _APART:
+            numbers |= set(_numbers(tree.real(f"{directory}/{file.name}") or ""))
+    return tuple(sorted(numbers))
 
 
 def fill(layout: Layout, tree: Tree, places: Sequence[str]) -> list[Step]:
@@ -81,7 +92,7 @@ def _final(
     """Return the set that each directory gets; () is v2's "as the parent"."""
     file = _set_file(name, hierarchy.version)
     final: dict[str, tuple[int, ...]] = {}
-    effective = {hierarchy.mount: _numbers(_top(tree, hierarchy, file))}
+    effective = {hierarchy.mount: _top(tree, hierarchy, file, places)}
     for full in places:
         directory = cgroup.join_path(hierarchy.mount, full)
         present = tree.text(directory, file, hierarchy.mount)

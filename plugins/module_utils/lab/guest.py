@@ -1,32 +1,24 @@
 # Copyright (c) 2026, colocation.testbed contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a guest is: its files, its command line, and the second disk that tells it who it is. Pure.
-
-A guest is a User-Mode Linux kernel, a program that needs no virtualisation. Its command line is described in
-https://docs.kernel.org/virt/uml/user_mode_linux_howto_v2.html.
-"""
+"""What a guest is: its files, and the second disk that tells it who it is. Pure."""
 
 from __future__ import annotations
 
-import hashlib
 import io
-import json
 import os
 import re
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import netns
 from ansible_collections.colocation.testbed.plugins.module_utils.lab import image
 
 GUESTS = "guests"
 MEMORY_RANGE_MIB = (128, 65536)
-# The kernel's command line takes commas, colons and blanks as separators, and offers no way to quote them.
+CPU_COUNT_RANGE = (1, 64)
+# The command lines take commas, colons and blanks as separators, and one offers no way to quote them.
 _PLAIN_PATH = re.compile(r"/[A-Za-z0-9._/@+-]*")
-# Of the addresses that nobody is given by a registry (RFC 7042), with the guest's IPv4 address in it.
-_MAC_PREFIX = "02:00"
 
 
 class GuestError(Exception):
@@ -35,11 +27,13 @@ class GuestError(Exception):
 
 @dataclass(frozen=True)
 class Machine:
-    """What all guests of a lab have in common: kernel, image, memory in MiB, network, MTU in bytes."""
+    """What all guests of a lab have in common: program, image, memory in MiB, CPUs, network, MTU in bytes."""
 
-    kernel: str
+    driver: str
+    program: str
     image: str
     memory_mib: int
+    cpu_count: int
     namespace: str
     prefix_length: int
     mtu_bytes: int
@@ -111,43 +105,16 @@ def check(machine: Machine, state_dir: str) -> None:
     for what, path in (
         ("lab_state_dir", state_dir),
         ("lab_image_cache_dir", machine.image),
-        ("kernel", machine.kernel),
+        ("program", machine.program),
     ):
         if not _PLAIN_PATH.fullmatch(path):
             raise GuestError(f"{what} {path!r}: must be an absolute path of letters, digits and . _ / @ + -; rename it")
-    if not MEMORY_RANGE_MIB[0] <= machine.memory_mib <= MEMORY_RANGE_MIB[1]:
-        raise GuestError(
-            f"lab_memory_mib {machine.memory_mib}: must be from {MEMORY_RANGE_MIB[0]} to {MEMORY_RANGE_MIB[1]}"
-        )
-
-
-def mac(address: str) -> str:
-    """Return a locally administered MAC address, the same for the same IPv4 address."""
-    return ":".join([_MAC_PREFIX, *(f"{int(part):02x}" for part in address.split("."))])
-
-
-def argv(guest: Guest, machine: Machine, paths: Paths) -> tuple[str, ...]:
-    """Return the command line of a guest's kernel, in the lab's network namespace."""
-    network = f"transport=tap,ifname={guest.tap},mac={mac(guest.address)},depth=128,gro=1,mtu={machine.mtu_bytes}"
-    return (
-        *("nsenter", f"--net={netns.path(machine.namespace)}", paths.launcher, f"mem={machine.memory_mib}M"),
-        *(f"ubd0={paths.disk},{machine.image}", f"ubd1r={paths.seed}", "root=/dev/ubda", "rw", f"vec0:{network}"),
-        # Its sockets and pid file would lie in the home directory otherwise.
-        *(f"uml_dir={paths.directory}/", "umid=uml", "con=null", "con0=null,fd:1"),
-    )
-
-
-def launcher(machine: Machine, python: str) -> str:
-    """Return the program that a guest is started by.
-
-    To reboot, the kernel executes its own argv[0] again, with all its files still open: its tap would be busy, and its
-    memory never given back (arch/um/os-Linux/main.c). So argv[0] is this program, which closes them first.
-    """
-    return (
-        f"#!{python} -IS\nimport os\nimport sys\n\n"
-        "os.closerange(3, os.sysconf('SC_OPEN_MAX'))\n"
-        f"os.execv({machine.kernel!r}, sys.argv)\n"
-    )
+    for what, value, (lowest, highest) in (
+        ("lab_memory_mib", machine.memory_mib, MEMORY_RANGE_MIB),
+        ("lab_cpu_count", machine.cpu_count, CPU_COUNT_RANGE),
+    ):
+        if not lowest <= value <= highest:
+            raise GuestError(f"{what} {value}: must be from {lowest} to {highest}")
 
 
 def network_file(guest: Guest, machine: Machine) -> str:
@@ -185,14 +152,3 @@ def seed(guest: Guest, machine: Machine, keys: Keys) -> bytes:
             entry.mode, entry.size = mode, len(content)
             archive.addfile(entry, io.BytesIO(content))
     return stream.getvalue()
-
-
-def digest(guest: Guest, machine: Machine, paths: Paths, seed_bytes: bytes) -> str:
-    """Return what changes when the guest has to be made anew: any option, image or key."""
-    pins = {
-        "argv": argv(guest, machine, paths),
-        "kernel": machine.kernel,
-        "cpus": guest.cpus,
-        "seed": hashlib.sha256(seed_bytes).hexdigest(),
-    }
-    return hashlib.sha256(json.dumps(pins, sort_keys=True).encode()).hexdigest()

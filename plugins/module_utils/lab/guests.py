@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ansible_collections.colocation.testbed.plugins.module_utils import files, journal
-from ansible_collections.colocation.testbed.plugins.module_utils.lab import boot, guest, ssh
+from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, journal
+from ansible_collections.colocation.testbed.plugins.module_utils.lab import boot, command_line, guest, ssh
 from ansible_collections.colocation.testbed.plugins.module_utils.lab.guest import Guest, Machine, Paths
 
 BY = "lab"
@@ -81,7 +81,7 @@ def _wanted_digest(lab: Lab, item: Guest) -> str | None:
     """Return the digest of a guest, or None where its keys are missing, as they are in its second disk."""
     if not os.path.exists(f"{lab.access.host_key(item.name)}.pub"):
         return None
-    return guest.digest(item, lab.machine, lab.paths(item.name), _seed(lab, item))
+    return command_line.digest(item, lab.machine, lab.paths(item.name), _seed(lab, item))
 
 
 def _seed(lab: Lab, item: Guest) -> bytes:
@@ -127,8 +127,8 @@ def start(lab: Lab, actions: Sequence[Action], book: journal.Journal) -> None:
         book.record("process", paths.pid, None, BY)
         if action.kind == MAKE:
             _make(lab, item)
-        files.write_atomic(paths.launcher, guest.launcher(lab.machine, sys.executable), 0o700)
-        boot.launch(guest.argv(item, lab.machine, paths), paths, item.cpus)
+        files.write_atomic(paths.launcher, command_line.launcher(lab.machine, sys.executable), 0o700)
+        boot.launch(command_line.argv(item, lab.machine, paths), paths, item.cpus)
 
 
 def _make(lab: Lab, item: Guest) -> None:
@@ -137,8 +137,12 @@ def _make(lab: Lab, item: Guest) -> None:
         shutil.rmtree(paths.directory)
     os.makedirs(paths.directory, mode=0o700)
     files.write_atomic(paths.seed, seed, 0o600)
+    disk_argv = command_line.disk(lab.machine, paths)
+    if disk_argv:
+        commands.run(disk_argv)
     # Last: a guest that was left half made has no record, and is made again.
-    files.write_json(paths.record, {"digest": guest.digest(item, lab.machine, paths, seed), "image": lab.machine.image})
+    digest = command_line.digest(item, lab.machine, paths, seed)
+    files.write_json(paths.record, {"digest": digest, "image": lab.machine.image})
 
 
 def remove_all(state_dir: str, book: journal.Journal) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from ansible_collections.colocation.testbed.plugins.module_utils import apt
+from ansible_collections.colocation.testbed.plugins.module_utils.lab import drivers
 
 # What a guest needs to be a host like any other: systemd with a bus, ssh, and the Python that Ansible's modules run on.
 BASE_PACKAGES = (
@@ -25,6 +26,8 @@ BASE_PACKAGES = (
 SEED_UNIT = "colocation-testbed-seed.service"
 SEEDED = "/etc/colocation-testbed-guest"
 SIZE_RANGE_MIB = (1024, 65536)
+# What lies beside an image that has its own kernel.
+KERNEL_FILES = ("vmlinuz", "initrd")
 _SUITE = re.compile(r"[a-z][a-z0-9-]*")
 _KEY_LENGTH = 16
 
@@ -84,17 +87,23 @@ class ImageError(Exception):
 
 @dataclass(frozen=True)
 class Recipe:
-    """The pins of an image: release, packages beside the base, version of the kernel's package, size in MiB."""
+    """The pins of an image: release, packages beside the base, what runs the guests, size in MiB.
+
+    ``kernel_version`` is the version of the package whose program is the kernel, empty where the image has its own.
+    """
 
     suite: str
     packages: tuple[str, ...]
+    driver: str
     kernel_version: str
     size_mib: int
 
     @property
     def included(self) -> tuple[str, ...]:
         """Return all packages that are asked for by name, sorted."""
-        return tuple(sorted({*BASE_PACKAGES, *self.packages}))
+        driver = drivers.DRIVERS[self.driver]
+        kernel = (driver.kernel_package,) if driver.kernel_package else ()
+        return tuple(sorted({*BASE_PACKAGES, *kernel, *driver.image_packages, *self.packages}))
 
     @property
     def key(self) -> str:
@@ -102,6 +111,11 @@ class Recipe:
         ours = {"files": contents(), "masked": MASKED, "enabled": ENABLED, "starting": STARTING}
         pins = {**asdict(self), "packages": self.included, **ours}
         return hashlib.sha256(json.dumps(pins, sort_keys=True).encode()).hexdigest()[:_KEY_LENGTH]
+
+
+def beside(path: str, name: str) -> str:
+    """Return where a file that belongs to an image is."""
+    return f"{path}.{name}"
 
 
 def contents() -> Mapping[str, str]:

@@ -11,16 +11,15 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Callable
 
 from ansible_collections.colocation.testbed.plugins.module_utils import apt_sources, commands, files
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import procfs
-from ansible_collections.colocation.testbed.plugins.module_utils.lab import image
+from ansible_collections.colocation.testbed.plugins.module_utils.lab import drivers, image, image_kernel
 from ansible_collections.colocation.testbed.plugins.module_utils.lab.image import ImageError, Recipe
 
-MODULES_ROOT = "/usr/lib/uml/modules"
 _BUILD_PREFIX = ".build-"
 _BUILD_TIMEOUT_S = 1800.0
 _MKFS_TIMEOUT_S = 600.0
@@ -77,7 +76,9 @@ def _try_lock(handle: int) -> bool:
     return True
 
 
-def make(recipe: Recipe, store: Store, run: Run = commands.run, modules_root: str = MODULES_ROOT) -> bool:
+def make(
+    recipe: Recipe, store: Store, run: Run = commands.run, modules_root: str = image_kernel.UML_MODULES_ROOT
+) -> bool:
     """Make the image where it is missing; tells whether it was made now. Raises ImageError, CommandError, FilesError.
 
     What a killed run left unfinished is removed first.
@@ -94,16 +95,28 @@ def make(recipe: Recipe, store: Store, run: Run = commands.run, modules_root: st
             root = os.path.join(folder, "root")
             _bootstrap(recipe, folder, root, run)
             fill(root, recipe)
-            _install_modules(root, modules_root, run)
-            unfinished = os.path.join(folder, "disk.img")
+            if drivers.DRIVERS[recipe.driver].kernel_package:
+                release = image_kernel.take_out(root, folder, run)
+            else:
+                release = image_kernel.install_modules(root, modules_root, run)
             size = f"{recipe.size_mib}M"
-            run(["mkfs.ext4", "-q", "-F", "-L", "lab", "-d", root, unfinished, size], timeout_s=_MKFS_TIMEOUT_S)
-            files.write_json(f"{store.path(recipe)}.json", {**asdict(recipe), "included": recipe.included})
-            os.replace(unfinished, store.path(recipe))
-            files.sync_directory(store.directory)
+            disk = os.path.join(folder, "img")
+            run(["mkfs.ext4", "-q", "-F", "-L", "lab", "-d", root, disk, size], timeout_s=_MKFS_TIMEOUT_S)
+            facts = {**asdict(recipe), "included": recipe.included, "kernel_release": release}
+            _publish(folder, store.path(recipe), facts)
         finally:
             _remove(folder)
     return True
+
+
+def _publish(folder: str, path: str, facts: Mapping[str, object]) -> None:
+    """Give the files their names in the cache; the disk comes last, as it tells that all are there."""
+    files.write_json(image.beside(path, "json"), facts)
+    for name in image.KERNEL_FILES:
+        if os.path.exists(os.path.join(folder, name)):
+            os.replace(os.path.join(folder, name), image.beside(path, name))
+    os.replace(os.path.join(folder, "img"), path)
+    files.sync_directory(os.path.dirname(path))
 
 
 def _bootstrap(recipe: Recipe, folder: str, root: str, run: Run) -> None:
@@ -150,17 +163,6 @@ def _enable_no_workload(units: str) -> None:
         for name in os.listdir(place) if folder.endswith((".wants", ".requires")) else ():
             if name not in image.STARTING and not name.startswith(image.STARTING_PREFIX):
                 os.unlink(os.path.join(place, name))
-
-
-def _install_modules(root: str, modules_root: str, run: Run) -> None:
-    versions = sorted(os.listdir(modules_root)) if os.path.isdir(modules_root) else []
-    if len(versions) != 1:
-        raise ImageError(
-            f"{modules_root}: holds {len(versions)} kernels instead of one; install package user-mode-linux again"
-        )
-    place = os.path.join(root, "usr/lib/modules", versions[0])
-    shutil.copytree(os.path.join(modules_root, versions[0]), place, symlinks=True)
-    run(["chroot", root, "/sbin/depmod", versions[0]])
 
 
 def _require_space(store: Store) -> None:

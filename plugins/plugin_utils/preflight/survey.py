@@ -91,14 +91,15 @@ class Survey:
             return {name: machine.variable(f"lab_{name}", default) for name, default in defaults.items()}
 
         given = chosen("subnet", "namespace_prefix", "link_prefix", "mtu_bytes", "state_dir")
-        if chosen("driver")["driver"] == "netns":
+        driver = chosen("driver")
+        if driver["driver"] == "netns":
             machine.run("lab_netns", {**given, "hosts": lab_hosts}, check_mode=True)
             return
         recipe = chosen("image_suite", "image_packages", "image_size_mib", "image_cache_dir")
         asked = {name.removeprefix("image_"): value for name, value in recipe.items()}
-        image = machine.run("lab_image", asked, check_mode=True)["path"]
-        given |= {**chosen("memory_mib", "boot_timeout_s"), "image": image}
-        machine.run("lab_uml", {**given, "hosts": lab_hosts}, check_mode=True)
+        image = machine.run("lab_image", {**asked, **driver}, check_mode=True)["path"]
+        given |= {**driver, **chosen("memory_mib", "cpu_count", "boot_timeout_s"), "image": image}
+        machine.run("lab_guests", {**given, "hosts": lab_hosts}, check_mode=True)
 
     def _matrix(self, given: Mapping[str, Any]) -> Iterator[Row]:
         arguments = {

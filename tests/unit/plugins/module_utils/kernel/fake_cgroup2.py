@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.colocation.testbed.plugins.module_utils import files, undo
+from ansible_collections.colocation.testbed.plugins.module_utils import files, quantity, undo
 from ansible_collections.colocation.testbed.plugins.module_utils.journal import Journal
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, cgroup_apply, cgroup_plan
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_steps import Group
@@ -109,6 +109,7 @@ class FakeCgroup2:
         for item in place.iterdir():
             item.unlink()
         self._real["rmdir"](path)
+        self._hand_over()
 
     @staticmethod
     def _children(place: Path) -> list[Path]:
@@ -135,6 +136,8 @@ class FakeCgroup2:
         rule = getattr(self, "_" + path.name.replace(".", "_"), None)
         stored = rule(path.parent, text) if rule else text
         self._set(path.parent, path.name, stored)
+        if path.name.startswith("cpuset.cpus"):
+            self._hand_over()
 
     def _cgroup_subtree_control(self, place: Path, text: str) -> str:
         available = (place / "cgroup.controllers").read_text().split()
@@ -193,7 +196,18 @@ class FakeCgroup2:
         above = place.parent / "cpuset.cpus.partition"
         if above.exists() and above.read_text().split()[0] == "member":
             return f"{text} invalid (Parent is not a partition root)"
+        if set(quantity.parse_cpu_list((place / "cpuset.cpus").read_text().strip())) == set(range(4)):
+            return f"{text} invalid (Parent unable to distribute cpu downstream)"
         return text
+
+    def _hand_over(self) -> None:
+        """Leave to the root what no partition has: update_cpumasks_hier() of kernel/cgroup/cpuset.c."""
+        left = set(range(4))
+        for child in self._children(self.mount):
+            word = child / "cpuset.cpus.partition"
+            if word.exists() and word.read_text().strip() in ("root", "isolated"):
+                left -= set(quantity.parse_cpu_list((child / "cpuset.cpus").read_text().strip()))
+        self._set(self.mount, "cpuset.cpus.effective", quantity.format_cpu_list(left))
 
     def _lines(self, place: Path, name: str, text: str, absent: str) -> str:
         """Change a line as blkcg's files do: fields that are not written stay, a line without limits goes."""

@@ -123,7 +123,7 @@ def test_memory_grows_from_the_top_and_shrinks_from_the_bottom(host: Any) -> Non
 
 
 def test_a_partition_gets_its_cpus_first_and_parents_come_first(host: Any) -> None:
-    whole = Group("", values={"cpuset_cpus": "0-1", "cpuset_partition": "root"})
+    whole = Group("", values={"cpuset_cpus": "1-2", "cpuset_partition": "root"})
     part = Group("a", values={"cpuset_cpus": "1", "cpuset_partition": "isolated"})
     with pytest.raises(
         cgroup.CgroupError, match=r"wrote 'root', read 'root invalid \(Parent is not a partition root\)'"
@@ -131,7 +131,7 @@ def test_a_partition_gets_its_cpus_first_and_parents_come_first(host: Any) -> No
         host.apply(whole, part)
     host.tree.mkdir(str(host.tree.mount / "colocation-testbed"))
     host.tree.write(str(host.tree.mount / "cgroup.subtree_control"), "+cpuset")
-    host.tree.write(str(host.tree.mount / "colocation-testbed/cpuset.cpus"), "0-3")
+    host.tree.write(str(host.tree.mount / "colocation-testbed/cpuset.cpus"), "1-3")
     host.tree.write(str(host.tree.mount / "colocation-testbed/cpuset.cpus.partition"), "root")
     host.apply(part, whole)
     wanted = [f"{ROOT}/cpuset.cpus.partition root", f"{ROOT}/a/cpuset.cpus.partition isolated"]
@@ -140,6 +140,27 @@ def test_a_partition_gets_its_cpus_first_and_parents_come_first(host: Any) -> No
     host.apply(Group("a", values={"cpuset_partition": "member"}))
     assert host.get("a/cpuset.cpus.partition") == "member"
     assert set(host.undo()) == {"undone"}
+
+
+def test_what_the_root_has_handed_over_to_a_partition_is_still_its_own(host: Any) -> None:
+    host.tree.mkdir(str(host.tree.mount / "colocation-testbed"))
+    host.tree.write(str(host.tree.mount / "cgroup.subtree_control"), "+cpuset")
+    host.tree.write(str(host.tree.mount / "colocation-testbed/cpuset.cpus"), "2-3")
+    host.tree.write(str(host.tree.mount / "colocation-testbed/cpuset.cpus.partition"), "root")
+    assert host.tree.get("cpuset.cpus.effective") == "0-1"
+    host.apply(Group("", values={"cpuset_cpus": "3"}))
+    assert host.plan(Group("", values={"cpuset_cpus": "3"})).steps == ()
+    with pytest.raises(cgroup.CgroupError, match="cpuset_cpus 1 is not within its parent's 2-3"):
+        host.plan(Group("", values={"cpuset_cpus": "1"}))
+
+
+def test_cpus_of_a_partition_of_others_are_refused(host: Any) -> None:
+    host.tree.mkdir(str(host.tree.mount / "theirs"))
+    host.tree.write(str(host.tree.mount / "cgroup.subtree_control"), "+cpuset")
+    host.tree.write(str(host.tree.mount / "theirs/cpuset.cpus"), "3")
+    host.tree.write(str(host.tree.mount / "theirs/cpuset.cpus.partition"), "root")
+    with pytest.raises(cgroup.CgroupError, match="cpuset_cpus 3 is not within its parent's 0-2"):
+        host.plan(Group("", values={"cpuset_cpus": "3"}))
 
 
 def test_a_partition_that_was_invalid_before_is_put_back_as_it_was(host: Any) -> None:

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.colocation.testbed.plugins.module_utils import undo
 from ansible_collections.colocation.testbed.plugins.module_utils.journal import Journal
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import processes
-from ansible_collections.colocation.testbed.plugins.module_utils.lab import boot, guest, guests, ssh
+from ansible_collections.colocation.testbed.plugins.module_utils.lab import boot, command_line, guests, ssh
 from ansible_collections.colocation.testbed.plugins.module_utils.lab.guest import Guest, Machine
 from ansible_collections.colocation.testbed.plugins.module_utils.lab.guests import Lab
 
@@ -35,9 +35,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
     monkeypatch.setattr(ssh, "make_keys", make_keys)
     # The namespace needs root; all else is as it is on a machine.
-    argv = guest.argv
-    monkeypatch.setattr(guest, "argv", lambda *parts: argv(*parts)[2:])
-    return Machine(str(kernel), "/cache/0123.img", 512, "colocation-switch", 24, 1500)
+    argv = command_line.argv
+    monkeypatch.setattr(command_line, "argv", lambda *parts: argv(*parts)[2:])
+    return Machine("uml", str(kernel), "/cache/0123.img", 512, 2, "colocation-switch", 24, 1500)
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_the_journal_alone_undoes_a_run_that_was_killed(machine, state_dir):
 
 
 def test_the_process_is_recorded_before_it_becomes_the_kernel(machine, state_dir):
-    broken = dataclasses.replace(machine, kernel="/no/such/kernel")
+    broken = dataclasses.replace(machine, program="/no/such/kernel")
     lab = Lab(state_dir, broken, (A,))
     apply(lab)
     recorded = json.loads(Path(lab.paths("a").pid).read_text())
@@ -156,7 +156,7 @@ def test_the_answer_of_a_guest(text, state):
 
 
 def test_a_kernel_that_ends_is_told_with_its_console(machine, state_dir):
-    lab = Lab(state_dir, dataclasses.replace(machine, kernel="/bin/false"), (A,))
+    lab = Lab(state_dir, dataclasses.replace(machine, program="/bin/false"), (A,))
     apply(lab)
     Path(lab.paths("a").console).write_text("Kernel panic - not syncing: VFS: Unable to mount root fs\n")
     recorded = boot.recorded(lab.paths("a")).child

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands
-from ansible_collections.colocation.testbed.plugins.module_utils.lab import image, image_build
+from ansible_collections.colocation.testbed.plugins.module_utils.lab import image, image_build, image_kernel
 from ansible_collections.colocation.testbed.plugins.module_utils.lab.image import ImageError, Recipe
 
-RECIPE = Recipe("bookworm", ("nginx",), "6.1um4+b13", 2048)
+RECIPE = Recipe("bookworm", ("nginx",), "uml", "6.1um4+b13", 2048)
+EMULATED = dataclasses.replace(RECIPE, driver="qemu", kernel_version="")
+KERNEL_MODULES = tuple(f"usr/lib/modules/6.1.0-57-cloud-amd64/{name}.ko" for name in ("virtio", "virtio_blk"))
 
 
 class Programs:
@@ -34,6 +36,10 @@ class Programs:
             for folder in ("etc/ssh", "etc/systemd/system/multi-user.target.wants", "usr/lib/modules"):
                 (root / folder).mkdir(parents=True)
             (root / "etc/ssh/ssh_host_rsa_key").write_text("secret")
+            if any("linux-image-cloud-amd64" in word for word in words):
+                for path in ("boot/vmlinuz-6.1.0-57-cloud-amd64", "bin/busybox", *KERNEL_MODULES):
+                    (root / path).parent.mkdir(parents=True, exist_ok=True)
+                    (root / path).write_text(path)
             for unit in ("ssh.service", "nginx.service"):
                 (root / "etc/systemd/system/multi-user.target.wants" / unit).symlink_to(f"/lib/systemd/system/{unit}")
         if name == "mkfs.ext4":
@@ -42,7 +48,8 @@ class Programs:
                 str(path.relative_to(root)): os.readlink(path) if path.is_symlink() else "" for path in root.rglob("*")
             }
             Path(words[-2]).write_text(json.dumps(paths))
-        return commands.Result(tuple(words), 0, "", "")
+        shown = "".join(f"insmod /{path} \n" for path in KERNEL_MODULES) if "--show-depends" in words else ""
+        return commands.Result(tuple(words), 0, shown, "")
 
 
 @pytest.fixture
@@ -52,17 +59,23 @@ def modules_root(tmp_path: Path) -> str:
     return str(tmp_path / "modules")
 
 
-def make(tmp_path: Path, modules_root: str, programs: Programs) -> dict[str, str]:
+def make(tmp_path: Path, modules_root: str, programs: Programs, recipe: Recipe = RECIPE) -> dict[str, str]:
     store = image_build.Store(str(tmp_path / "cache"))
-    assert image_build.make(RECIPE, store, programs, modules_root)
-    return json.loads(Path(store.path(RECIPE)).read_text())
+    assert image_build.make(recipe, store, programs, modules_root)
+    return json.loads(Path(store.path(recipe)).read_text())
 
 
 def test_equal_pins_give_equal_keys_and_others_do_not():
     same = dataclasses.replace(RECIPE, packages=("nginx", "dbus"))
     assert same.key == RECIPE.key, "dbus is in the base"
-    changed = [{"suite": "trixie"}, {"packages": ()}, {"kernel_version": "6.12um"}, {"size_mib": 4096}]
-    assert len({RECIPE.key, *(dataclasses.replace(RECIPE, **change).key for change in changed)}) == 5
+    changed = [
+        {"suite": "trixie"},
+        {"packages": ()},
+        {"kernel_version": "6.12um"},
+        {"size_mib": 4096},
+        {"driver": "qemu"},
+    ]
+    assert len({RECIPE.key, *(dataclasses.replace(RECIPE, **change).key for change in changed)}) == 6
 
 
 @pytest.mark.parametrize(
@@ -101,6 +114,48 @@ def test_what_is_in_it(tmp_path, modules_root):
     assert f"{units}/multi-user.target.wants/nginx.service" not in paths, "workloads don't start by themselves"
     assert "etc/ssh/ssh_host_rsa_key" not in paths, "guests must not share a key"
     assert "usr/lib/modules/6.1.176/modules.order" in paths
+
+
+def unpacked(archive: bytes) -> dict[str, bytes]:
+    """Read an archive as the kernel's init/initramfs.c does."""
+    entries, place = {}, 0
+    while True:
+        assert archive[place : place + 6] == b"070701"
+        fields = [int(archive[place + 6 + 8 * number :][:8], 16) for number in range(13)]
+        name_at = place + 110
+        name = archive[name_at : name_at + fields[11] - 1].decode()
+        if name == "TRAILER!!!":
+            return entries
+        content_at = (name_at + fields[11] + 3) // 4 * 4
+        entries[name] = archive[content_at : content_at + fields[6]]
+        place = (content_at + fields[6] + 3) // 4 * 4
+
+
+def test_the_image_of_an_emulated_guest_has_its_kernel_beside_it(tmp_path, modules_root):
+    make(tmp_path, modules_root, Programs(), EMULATED)
+    path = image_build.Store(str(tmp_path / "cache")).path(EMULATED)
+    assert Path(f"{path}.vmlinuz").read_text() == "boot/vmlinuz-6.1.0-57-cloud-amd64"
+    facts = json.loads(Path(f"{path}.json").read_text())
+    assert facts["kernel_release"] == "6.1.0-57-cloud-amd64"
+    assert {"busybox-static", "linux-image-cloud-amd64"} <= set(facts["included"])
+    entries = unpacked(Path(f"{path}.initrd").read_bytes())
+    assert entries["modules"] == b"m0.ko\nm1.ko\n"
+    assert [entries[name].decode() for name in ("m0.ko", "m1.ko")] == list(KERNEL_MODULES)
+    assert entries["bin/busybox"] == b"bin/busybox"
+    assert list(entries)[:3] == ["bin", "dev", "root"], "directories come before what is in them"
+
+
+def test_a_second_kernel_in_the_image_is_refused(tmp_path):
+    for release in ("6.1.0-57-cloud-amd64", "6.1.0-57-amd64"):
+        (tmp_path / image_kernel.MODULES / release).mkdir(parents=True)
+    with pytest.raises(ImageError, match="holds 2 kernels instead of one; lab_image_packages must not name a kernel"):
+        image_kernel.take_out(str(tmp_path), str(tmp_path), Programs())
+
+
+def test_modules_are_loaded_once_and_in_order():
+    first, second = "insmod /lib/modules/6/virtio.ko \n", "insmod /lib/modules/6/a.ko x=1\n"
+    shown = f"{first}builtin ext4\n{second}{first}"
+    assert image_kernel.parse_dependencies(shown) == ("lib/modules/6/virtio.ko", "lib/modules/6/a.ko")
 
 
 @pytest.mark.parametrize("broken", ["mmdebstrap", "chroot", "mkfs.ext4"])

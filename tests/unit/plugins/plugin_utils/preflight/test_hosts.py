@@ -194,7 +194,9 @@ def test_a_host_with_one_cpu_needs_no_cpuset():
 
 
 @pytest.mark.parametrize(
-    ("driver", "modules"), [("netns", ["lab_netns"]), ("uml", ["lab_image", "lab_uml"])], ids=["netns", "uml"]
+    ("driver", "modules"),
+    [("netns", ["lab_netns"]), ("uml", ["lab_image", "lab_guests"]), ("qemu", ["lab_image", "lab_guests"])],
+    ids=["netns", "uml", "qemu"],
 )
 def test_the_labs_own_modules_say_whether_it_can_be_made(driver, modules):
     asked = {}
@@ -215,4 +217,5 @@ def test_the_labs_own_modules_say_whether_it_can_be_made(driver, modules):
     row = looking.of_lab([{"name": "a", "address": "198.18.0.1", "cpus": ""}])
     assert (row.found, row.level) == ("can be made", "ok")
     assert list(asked) == modules
-    assert asked[modules[-1]].get("image") == ("/cache/0123.img" if driver == "uml" else None)
+    given = [(asked[name].get("driver"), asked[name].get("image")) for name in modules]
+    assert given == ([(None, None)] if driver == "netns" else [(driver, None), (driver, "/cache/0123.img")])

@@ -20,7 +20,7 @@ from ansible.module_utils.testing import patch_module_args
 from ansible_collections.colocation.testbed.plugins.module_utils import undo
 from ansible_collections.colocation.testbed.plugins.module_utils.journal import Journal
 from ansible_collections.colocation.testbed.plugins.module_utils.lab import guests
-from ansible_collections.colocation.testbed.plugins.modules import lab_uml
+from ansible_collections.colocation.testbed.plugins.modules import lab_guests
 
 pytestmark = pytest.mark.kernel
 
@@ -56,7 +56,7 @@ class Lab:
             **args,
         }
         with patch_module_args(given), pytest.raises(SystemExit):
-            lab_uml.main()
+            lab_guests.main()
         result: dict[str, Any] = json.loads(self._capsys.readouterr().out)
         return result
 
@@ -113,8 +113,17 @@ def test_a_run_that_is_killed_after_the_start_is_undone_by_the_journal(
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ({"kernel": "/no/such/linux"}, "/no/such/linux: is not there; install package user-mode-linux"),
+        ({"program": "/no/such/linux"}, "/no/such/linux: is not there; install package user-mode-linux"),
         ({"image": "/no/such.img"}, "/no/such.img: is not there; make it with module lab_image"),
+        (
+            {"driver": "qemu", "program": "/no/such/qemu"},
+            "/no/such/qemu: is not there; install package qemu-system-x86",
+        ),
+        (
+            {"driver": "qemu", "program": "/bin/true"},
+            "empty.img.vmlinuz: is not there; make it with module lab_image and driver qemu",
+        ),
+        ({"driver": "qemu", "cpu_count": 0}, "lab_cpu_count 0: must be from 1 to 64"),
         ({"hosts": [{"name": "a", "address": "198.18.78.1", "cpus": "4095"}]}, "in the inventory: CPU 4095 asked for"),
         ({"hosts": [{"name": "a", "address": "10.0.0.1"}]}, "is not a host address of lab_subnet"),
     ],

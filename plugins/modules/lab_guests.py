@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: lab_uml
+module: lab_guests
 short_description: Make test hosts that boot a kernel of their own
 version_added: 0.1.0
 description:
-  - Makes one User-Mode Linux guest for each host. A guest is a Linux kernel that runs as a program, with systemd, ssh
-    and control groups of version 2. It needs no virtualisation.
+  - Makes one guest for each host, with systemd, ssh and control groups of version 2. With O(driver=uml) it is a Linux
+    kernel that runs as a program, with O(driver=qemu) the release's own kernel on CPUs that QEMU translates. Neither
+    needs virtualisation.
   - All guests boot from one image, which M(colocation.testbed.lab_image) makes, and write into files of their own. They
     hang on a bridge in a network namespace. No interface is put into the machine's own network, and the guests reach
     nothing but each other and this machine.
@@ -20,8 +21,8 @@ description:
   - Afterwards exactly these guests exist. One that runs with the same options and image is left alone, one that does
     not run is started with the disk that it had, one whose options have changed is made anew.
   - Everything is journalled before it is made. RV(ssh_config) is all that C(ssh -F) needs to reach the guests.
-  - A guest's kernel runs on O(hosts[].cpus) of the machine. The guest itself sees one CPU. Of O(subnet) the highest
-    free address is the machine's own.
+  - A guest runs on O(hosts[].cpus) of the machine, and numbers its own CPUs from 0. Of O(subnet) the highest free
+    address is the machine's own.
 extends_documentation_fragment:
   - colocation.testbed.attributes
   - colocation.testbed.lab
@@ -31,13 +32,24 @@ attributes:
   diff_mode:
     support: full
 options:
+  driver:
+    description:
+      - What runs the guests. V(uml) boots soon and has one CPU.
+      - V(qemu) has several CPUs, cpusets, PSI and BTF, and takes several times as long for everything.
+    type: str
+    choices: [uml, qemu]
+    default: uml
   image:
-    description: Disk image of the guests. Required unless O(state=absent).
+    description: Disk image of the guests, made for O(driver). Required unless O(state=absent).
     type: path
-  kernel:
-    description: The kernel, a program.
+  program:
+    description:
+      - The program that runs a guest. Where it is not given, C(/usr/bin/linux.uml) or C(/usr/bin/qemu-system-x86_64).
     type: path
-    default: /usr/bin/linux.uml
+  cpu_count:
+    description: CPUs that each guest sees. With O(driver=uml) it is always one.
+    type: int
+    default: 2
   memory_mib:
     description: Memory of each guest in MiB. Only what a guest touches is taken from the machine.
     type: int
@@ -59,14 +71,14 @@ author:
 
 EXAMPLES = r"""
 - name: Make a tested node and a load node
-  colocation.testbed.lab_uml:
+  colocation.testbed.lab_guests:
     image: /root/.cache/colocation-testbed/images/0123456789abcdef.img
     hosts:
       - {name: tested, address: 198.18.0.1, cpus: "0"}
       - {name: load, address: 198.18.0.2, cpus: "1"}
 
 - name: Remove them
-  colocation.testbed.lab_uml:
+  colocation.testbed.lab_guests:
     state: absent
 """
 
@@ -110,8 +122,10 @@ from ansible_collections.colocation.testbed.plugins.module_utils import commands
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cpu_list, netns, processes, procfs
 from ansible_collections.colocation.testbed.plugins.module_utils.lab import (
     boot,
+    drivers,
     guest,
     guests,
+    image,
     network,
     options,
     plan,
@@ -141,9 +155,11 @@ def wanted_lab(params: dict[str, Any]) -> tuple[guests.Lab, topology.Topology]:
     names = topology.Names(params["namespace_prefix"], params["link_prefix"])
     wanted = topology.build_for_guests(hosts, params["subnet"], names, params["mtu_bytes"])
     machine = guest.Machine(
-        kernel=params["kernel"],
+        driver=params["driver"],
+        program=params["program"] or drivers.DRIVERS[params["driver"]].program,
         image=params["image"],
         memory_mib=params["memory_mib"],
+        cpu_count=params["cpu_count"],
         namespace=wanted.namespaces[0],
         prefix_length=ipaddress.IPv4Network(params["subnet"]).prefixlen,
         mtu_bytes=params["mtu_bytes"],
@@ -157,10 +173,13 @@ def wanted_lab(params: dict[str, Any]) -> tuple[guests.Lab, topology.Topology]:
 
 
 def require_files(machine: guest.Machine) -> None:
-    """Raise GuestError where the kernel or the image is missing."""
+    """Raise GuestError where the program, the image or its kernel is missing."""
+    driver = drivers.DRIVERS[machine.driver]
+    names = image.KERNEL_FILES if driver.kernel_package else ()
+    images = [machine.image, *(image.beside(machine.image, name) for name in names)]
     for path, advice in (
-        (machine.kernel, "install package user-mode-linux, or set lab_install to true"),
-        (machine.image, "make it with module lab_image, which role lab does"),
+        (machine.program, f"install package {driver.package}, or set lab_install to true"),
+        *((path, f"make it with module lab_image and driver {driver.name}, which role lab does") for path in images),
     ):
         if not os.path.isfile(path):
             raise guest.GuestError(f"{path}: is not there; {advice}")
@@ -249,7 +268,9 @@ def main() -> None:
         argument_spec={
             **options.NETWORK,
             "image": {"type": "path"},
-            "kernel": {"type": "path", "default": "/usr/bin/linux.uml"},
+            "driver": {"type": "str", "choices": sorted(drivers.DRIVERS, reverse=True), "default": drivers.UML.name},
+            "program": {"type": "path"},
+            "cpu_count": {"type": "int", "default": 2},
             "memory_mib": {"type": "int", "default": 512},
             "boot_timeout_s": {"type": "int", "default": 180},
             "state": {"type": "str", "choices": ["present", "restarted", "absent"], "default": "present"},
