@@ -57,7 +57,8 @@ class GuestBackend(LocalBackend):
     def get_command(self, command: str, *args: str) -> str:
         """Return the command line that runs a command on the guest."""
         inner = super().get_command(command, *args)
-        shared = f"-o ControlMaster=auto -o ControlPersist=60 -o ControlPath={self.access}/control/test-%h"
+        # Short, beside Ansible's own: the path of a socket has 107 characters at most.
+        shared = f"-o ControlMaster=auto -o ControlPersist=60 -o ControlPath={self.access}/control/t-%h"
         return f"ssh -F {self.access}/config {shared} {shlex.quote(self.name)} {shlex.quote(inner)}"
 
     def get_pytest_id(self) -> str:
