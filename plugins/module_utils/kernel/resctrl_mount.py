@@ -149,12 +149,18 @@ class Mounter:
             files.write_atomic(path, self.unit_text())
         except files.FilesError as exc:
             raise ResctrlError(str(exc)) from exc
-        self._systemctl("daemon-reload")
+        self._reload_where_needed()
+
+    def _reload_where_needed(self) -> None:
+        # Reloading makes systemd write the values of all its slices anew, over those that a policy has set there.
+        shown = self._systemctl("show", "--property=NeedDaemonReload", "--value", self.unit_name(), check=False)
+        if shown.stdout.strip() == "yes":
+            self._systemctl("daemon-reload")
 
     def _enable(self) -> None:
         # "active" is what the mount's own entry takes back, which looks for groups of others first.
         self._book.record("unit", self.unit_name(), {"enabled": False, "active": True}, self._by)
-        self._systemctl("enable", self.unit_name())
+        self._systemctl("enable", "--no-reload", self.unit_name())
 
     # fstab
 
@@ -204,13 +210,13 @@ class Mounter:
 
     def _take_back(self, entry: journal.Entry) -> None:
         if entry.kind == "unit":
-            self._systemctl("disable", entry.target)
+            self._systemctl("disable", "--no-reload", entry.target)
         elif entry.kind == "file":
             try:
                 files.restore(entry.target, entry.previous)
             except files.FilesError as exc:
                 raise ResctrlError(str(exc)) from exc
-            self._systemctl("daemon-reload")
+            self._reload_where_needed()
         else:
             outcome = resctrl_undo.undo_mount(entry, False, self._places.proc_root, self._places.run)
             if outcome.result != "undone":

@@ -55,7 +55,7 @@ class Host:
         elif argv[0] == "umount":
             self.table.write_text("")
         elif argv[1] in ("enable", "disable"):
-            (self.enabled.add if argv[1] == "enable" else self.enabled.discard)(argv[2])
+            (self.enabled.add if argv[1] == "enable" else self.enabled.discard)(argv[-1])
         elif argv[1] == "is-enabled":
             output = "enabled\n" if argv[2] in self.enabled else "disabled\n"
         return commands.Result(tuple(argv), 0, output, "")
@@ -145,6 +145,7 @@ def test_with_systemd(systemd: Host) -> None:
     assert f"Where={systemd.point}\n" in text
     assert "Options=nosuid,nodev,noexec,cdp\n" in text
     assert systemd.enabled == {unit.name}
+    assert ["systemctl", "daemon-reload"] not in systemd.calls, "it would write the values of slices anew"
     assert not systemd.fstab.exists()
     assert systemd.mount("cdp") == []
     systemd.unmount()
