@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 MASK, BANDWIDTH = "mask", "bandwidth"
 UNLIMITED_MBPS = 2**32 - 1
+PROC_PID = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+)\Z")
 
 
 @dataclass(frozen=True)
@@ -159,3 +161,17 @@ def bit_usage(resource: Resource, shared: Mapping[int, int], exclusive: Mapping[
                 letters += "S" if software else "E" if exclusive[cache] >> bit & 1 else "0"
         shown.append(f"{cache}={letters}")
     return ";".join(shown)
+
+
+def integer(text: str, base: int = 0) -> int:
+    """Return a number as kstrtoint takes it. Raises ValueError."""
+    stripped = text.removesuffix("\n")
+    if base == 0 and not PROC_PID.match(stripped):
+        raise ValueError(text)
+    if base == 16 and not re.match(r"(?:0[xX])?[0-9a-fA-F]+\Z", stripped):
+        raise ValueError(text)
+    if base == 10 and not re.match(r"\+?[0-9]+\Z", stripped):
+        raise ValueError(text)
+    if base == 0 and re.match(r"[+-]?0[0-7]+\Z", stripped):
+        return int(stripped, 8)
+    return int(stripped, base)

@@ -7,7 +7,6 @@ does not do: no cache is partitioned, children don't inherit their parent's grou
 from __future__ import annotations
 
 import errno
-import re
 from dataclasses import dataclass, field
 
 from tests.support.resctrl_machine import (
@@ -18,6 +17,7 @@ from tests.support.resctrl_machine import (
     bit_usage,
     format_list,
     format_mask,
+    integer,
     parse_list,
     parse_mask,
 )
@@ -26,7 +26,6 @@ MAX_CLOSIDS = 32
 BASE_FILES = ("cpus", "cpus_list", "tasks")
 GROUP_FILES = (*BASE_FILES, "mode", "schemata", "size")
 EVENTS = ("llc_occupancy", "mbm_local_bytes", "mbm_total_bytes")
-PROC_PID = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+)\Z")
 
 
 @dataclass
@@ -55,20 +54,6 @@ class RefusedError(OSError):
     def __init__(self, number: int) -> None:
         """Name the error number."""
         super().__init__(number, errno.errorcode[number])
-
-
-def integer(text: str, base: int = 0) -> int:
-    """Return a number as kstrtoint takes it. Raises ValueError."""
-    stripped = text.removesuffix("\n")
-    if base == 0 and not PROC_PID.match(stripped):
-        raise ValueError(text)
-    if base == 16 and not re.match(r"(?:0[xX])?[0-9a-fA-F]+\Z", stripped):
-        raise ValueError(text)
-    if base == 10 and not re.match(r"\+?[0-9]+\Z", stripped):
-        raise ValueError(text)
-    if base == 0 and re.match(r"[+-]?0[0-7]+\Z", stripped):
-        return int(stripped, 8)
-    return int(stripped, base)
 
 
 class Resctrl:

@@ -30,7 +30,7 @@ _SENDER = """
 import socket, sys, time
 address, port, seconds, tos, priority, wait = sys.argv[1], *map(int, sys.argv[2:6]), float(sys.argv[6])
 family = socket.AF_INET6 if ":" in address else socket.AF_INET
-time.sleep(wait)
+time.sleep(wait)  # on purpose: some senders join while others send
 sender = socket.socket(family)
 if tos:
     sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
