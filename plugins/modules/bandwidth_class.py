@@ -70,6 +70,7 @@ options:
       cgroups:
         description:
           - Paths of version 2 control groups, absolute or below their mount point; groups below them belong too.
+          - What arrives is known by its socket once that has sent something by the same device.
         type: list
         elements: str
         default: []
@@ -84,7 +85,7 @@ options:
         elements: str
         default: []
       prefixes:
-        description: IPv4 and IPv6 networks of the local side. Those of different classes must not overlap.
+        description: IPv4 and IPv6 networks of the local side. Of those that hold an address, the smallest counts.
         type: list
         elements: str
         default: []

@@ -15,6 +15,7 @@ import pytest
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, undo
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import (
+    abilities,
     devices,
     instance,
     plan,
@@ -222,7 +223,7 @@ def test_another_program_at_our_preference_is_refused(host: Host) -> None:
 def test_bad_input_is_one_sentence_and_nothing_is_half_applied(
     host: Host, pools: Any, classes: Any, shaped: Any, text: str
 ) -> None:
-    if "sch_fq" in text and devices.kernel_has("fq", host.pair.run):
+    if "sch_fq" in text and abilities.Abilities(host.pair.run).has("fq"):
         pytest.skip("this kernel has sch_fq")
     Path(host.place.state_dir).mkdir()
     before = host.picture()

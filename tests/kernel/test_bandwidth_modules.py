@@ -163,13 +163,15 @@ def test_a_refusal_is_the_message(playbook: Playbook, name: str, options: dict[s
     assert "Traceback" not in done.stdout + done.stderr
 
 
-def test_the_example_of_the_guide_works(playbook: Playbook) -> None:
-    text = (ROOT / "docs" / "bandwidth.md").read_text(encoding="utf-8")
-    found = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)
-    assert found
+GUIDE = (ROOT / "docs" / "bandwidth.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```yaml\n(- name:.*?)```", GUIDE, re.DOTALL)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
+def test_an_example_of_the_guide_works(playbook: Playbook, example: str) -> None:
     # Names of this test's own in the place of a real device and group.
     tasks = yaml.safe_load(
-        found[1].replace("eth0", "left").replace("cgroups: [colocation-testbed/batch]", 'classids: ["10:1"]')
+        example.replace("eth0", "left").replace("cgroups: [colocation-testbed/batch]", 'classids: ["10:1"]')
     )
     for task in tasks:
         (name,) = (key for key in task if key.startswith("colocation."))

@@ -93,6 +93,14 @@ def test_addresses_of_both_families_and_directions(host: Host, address: str, dir
     assert_limited(send(host, 5103, to=address))
 
 
+def test_the_smallest_prefix_counts(host: Host) -> None:
+    wide = {"name": "wide", "pool": "link", "limit": "200Mbit/s", "prefixes": ["10.0.0.0/8"]}
+    narrow = {"name": "narrow", "pool": "link", "limit": "40Mbit/s", "prefixes": ["10.99.0.0/24"]}
+    host.apply((pool(),), (wide, narrow), (("left", "link", "htb"),))
+    assert_limited(send(host, 5111))
+    assert host.figures()["classes"]["wide"]["packets"] == 0
+
+
 def test_a_tagged_packet_is_the_same_packet(host: Host) -> None:
     made = host.pair.run(
         ["ip", "link", "add", "link", "left", "name", "left.7", "type", "vlan", "id", "7"], check=False

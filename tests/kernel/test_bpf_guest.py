@@ -14,9 +14,15 @@ from tooling import ROOT, passed_tests
 from tests.support import uml
 
 SUITE = ("test_bpf_pace.py", "test_bpf_classify.py", "test_bpf_waterline.py", "test_bpf_planes.py")
-MODULES = ("veth", "sch_ingress", "cls_bpf", "sch_fq")
-# Mbit/s, accounting, flows, seconds. On a quiet machine it is more exact than what can be asserted anywhere.
-CASES = ((50, "payload", 16, 5), (200, "payload", 16, 5), (50, "wire", 16, 5))
+MODULES = ("veth", "sch_ingress", "cls_bpf", "sch_fq", "ifb", "act_mirred")
+# Mbit/s, accounting, flows, seconds, hook. On a quiet machine it is more exact than what can be asserted anywhere.
+CASES = (
+    (50, "payload", 16, 5, "egress"),
+    (200, "payload", 16, 5, "egress"),
+    (50, "wire", 16, 5, "egress"),
+    (50, "payload", 16, 5, "ingress"),
+    (100, "wire", 1, 5, "ingress"),
+)
 
 
 def test_suite_passes_on_another_kernel(tmp_path: Path) -> None:

@@ -36,6 +36,12 @@ class Pair:
         for space in (self.here, self.there):
             commands.run(["ip", "netns", "delete", space])
 
+    def reversed(self) -> Pair:
+        """Return the same pair with the ends exchanged, for traffic the other way."""
+        other = Pair.__new__(Pair)
+        other.here, other.there, other.ipv6 = self.there, self.here, self.ipv6
+        return other
+
     def argv(self, argv: Sequence[str], space: str = "") -> list[str]:
         # Not ip netns exec: its /sys of its own would hide the BPF file system.
         return ["nsenter", f"--net=/run/netns/{space or self.here}", *argv]

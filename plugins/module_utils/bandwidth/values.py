@@ -245,7 +245,6 @@ def check(policy: Policy) -> None:
     """Check what concerns several pools and classes. Raises BandwidthError."""
     owners: dict[tuple[str, str, Any], str] = {}
     requests: dict[str, int] = {}
-    networks: dict[str, list[tuple[Any, str]]] = {}
     for item in policy.classes.values():
         if item.pool not in policy.pools:
             known = ", ".join(sorted(policy.pools)) or "none"
@@ -254,36 +253,20 @@ def check(policy: Policy) -> None:
             )
         direction = policy.pools[item.pool].direction
         requests[item.pool] = requests.get(item.pool, 0) + item.request
-        for kind, values in (("cgroup", item.cgroups), ("classid", item.classids), ("device", item.devices)):
+        networks = [_network(text) for text in item.prefixes]
+        for kind, values in (
+            ("cgroup", item.cgroups), ("classid", item.classids), ("device", item.devices), ("prefix", networks)
+        ):  # fmt: skip
             for value in values:
                 owner = owners.setdefault((direction, kind, value), item.name)
                 if owner != item.name:
                     raise _refuse(f"class {item.name}", f"{kind} {value} belongs to class {owner}; give it to one only")
-        for text in item.prefixes:
-            networks.setdefault(direction, []).append((_network(text), item.name))
-    for found in networks.values():
-        _check_overlap(found)
     for name, total in requests.items():
         have = policy.pools[name].total
         if have and total > have:
             raise _refuse(
                 f"pool {name}", f"requests of its classes sum to {8 * total} bit/s, above total {8 * have}; lower some"
             )
-
-
-def _check_overlap(found: list[tuple[Any, str]]) -> None:
-    # Sorted by start, a network that overlaps another follows the widest one before it that is still open.
-    open_networks: list[tuple[Any, str]] = []
-    for network, owner in sorted(found, key=lambda item: (item[0].version, item[0].network_address, item[0].prefixlen)):
-        open_networks = [
-            item for item in open_networks if item[0].version == network.version and item[0].overlaps(network)
-        ]
-        for other, name in open_networks:
-            if name != owner:
-                raise _refuse(
-                    f"class {owner}", f"prefix {network} overlaps {other} of class {name}; make them disjoint"
-                )
-        open_networks.append((network, owner))
 
 
 def assign(names: Iterable[str], numbers: Mapping[str, int], first: int, end: int, what: str) -> dict[str, int]:
