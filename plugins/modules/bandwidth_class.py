@@ -89,6 +89,13 @@ options:
         type: list
         elements: str
         default: []
+      pods:
+        description:
+          - Values of C(metadata.uid) of Kubernetes pods in the host's network; their control groups are looked for, in
+            version 2 or, where the group has a C(net_cls.classid), in version 1.
+        type: list
+        elements: str
+        default: []
   purge:
     description: Remove classes that are not in the list.
     type: bool
@@ -115,6 +122,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+elapsed_ms:
+  description: Time that reading, checking, writing and reading back took, in ms; starting the module is not in it.
+  returned: success
+  type: float
+  sample: 21.5
 classes:
   description: All classes of the instance as they are now; rates in bytes a second, times in ns.
   returned: success
@@ -130,7 +142,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth impor
 
 _RATES = ("request", "limit")
 _TIMES = ("burst", "horizon", "ecn")
-_LISTS = ("cgroups", "classids", "devices", "prefixes")
+_LISTS = ("cgroups", "classids", "devices", "prefixes", "pods")
 
 
 def edit(wanted: plan.Wanted, raw: list[dict[str, Any]], purge: bool) -> plan.Wanted:
@@ -158,7 +170,11 @@ def run(module: AnsibleModule) -> None:
     )
     for text in done.warnings:
         module.warn(text)
-    result: dict[str, Any] = {"changed": done.changed, "classes": done.after["classes"]}
+    result: dict[str, Any] = {
+        "changed": done.changed,
+        "classes": done.after["classes"],
+        "elapsed_ms": done.elapsed_ms,
+    }
     if module._diff:
         result["diff"] = {"before": done.before, "after": done.after}
     module.exit_json(**result)

@@ -88,6 +88,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+elapsed_ms:
+  description: Time that reading, checking, writing and reading back took, in ms; starting the module is not in it.
+  returned: success
+  type: float
+  sample: 21.5
 devices:
   description: All shaped devices by name and hook, with the plane that was chosen.
   returned: success
@@ -155,6 +160,7 @@ def run(module: AnsibleModule) -> None:
         "changed": done.changed,
         "devices": done.after["devices"],
         "commands": list(done.lines),
+        "elapsed_ms": done.elapsed_ms,
     }
     if module._diff:
         result["diff"] = {"before": done.before, "after": {**done.after, "commands": list(done.lines)}}

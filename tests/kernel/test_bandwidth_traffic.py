@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import values
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup
 from tests.kernel.test_bandwidth import Host
 from tests.support.namespaces import Pair
@@ -81,6 +82,23 @@ def test_a_control_groups_limit_holds_for_all_in_it_and_nobody_else(
         assert send(host, 5102).rate(0.5, 2.75) > 3 * LIMIT
     counted = host.figures()["classes"]["batch"]
     assert counted["packets"] > 100
+
+
+def test_a_pod_in_the_hosts_network_is_found_by_its_uid(host: Host, group: Path) -> None:
+    uid = "0f5a1b2c-3d4e-5f60-7182-93a4b5c6d7e8"
+    limited = {"name": "pod", "pool": "link", "limit": "40Mbit/s", "pods": [uid]}
+    host.apply((pool(),), (), (("left", "link", "htb"),))
+    with pytest.raises(values.BandwidthError, match=f"classid of pod {uid} does not exist; correct it, or make it f"):
+        host.apply(classes=(limited,))
+    place = group / "kubepods.slice" / f"kubepods-pod{uid.replace('-', '_')}.slice" / "container"
+    place.mkdir(parents=True)
+    try:
+        host.apply(classes=(limited,))
+        assert_limited(send(host, 5112, in_child=member(place)))
+    finally:
+        for directory in (place, place.parent, place.parent.parent):
+            directory.rmdir()
+    assert "is gone; it is left out" in host.apply().warnings[0]
 
 
 @pytest.mark.parametrize("address", ["10.99.0.2", "fd99::2"])

@@ -244,9 +244,10 @@ def present_tables(instance: Instance) -> Tables:
 
 
 def _used(found: bpf.Map, first: int, count: int) -> dict[int, bytes]:
-    values, empty = bpf.items(found), bytes(found.value_size)
-    part = {number: values[struct.pack("<I", first + number)] for number in range(count)}
-    return {number: value for number, value in part.items() if value != empty}
+    size = found.value_size
+    values, empty = bpf.array_values(found), bytes(size)
+    part = (values[place : place + size] for place in range(first * size, (first + count) * size, size))
+    return {number: value for number, value in enumerate(part) if value != empty}
 
 
 def write_tables(instance: Instance, before: Tables, wanted: Tables) -> None:

@@ -45,6 +45,7 @@ class Outcome:
     lines: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     variant: str = ""
+    elapsed_ms: float = 0.0
 
 
 @dataclass(frozen=True)

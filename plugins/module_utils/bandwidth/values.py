@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import quantity
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import pod_cgroup
 
 NS = 10**9
 DIRECTIONS = ("egress", "ingress")
@@ -76,6 +77,7 @@ class Class:
     classids: tuple[int, ...] = ()
     devices: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
+    pods: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,13 @@ def prefix(value: Any, where: str) -> str:
         raise _refuse(where, f"{value!r} is not a network ({exc}); write one such as '10.0.0.0/24'") from exc
 
 
+def _pod(value: Any, where: str) -> str:
+    found = pod_cgroup.normal(str(value))
+    if found is None:
+        raise _refuse(where, f"{value!r} is not the uid of a pod; write metadata.uid, 32 hexadecimal digits")
+    return found
+
+
 def traffic_class(raw: Mapping[str, Any]) -> Class:
     """Return a class as a module's options describe it. Raises BandwidthError."""
     name = check_name(raw["name"], "class")
@@ -220,14 +229,15 @@ def traffic_class(raw: Mapping[str, Any]) -> Class:
         classids=tuple(classid(item, f"{where}: classids") for item in raw.get("classids") or ()),
         devices=tuple(check_device(item) for item in raw.get("devices") or ()),
         prefixes=tuple(prefix(item, f"{where}: prefixes") for item in raw.get("prefixes") or ()),
+        pods=tuple(_pod(item, f"{where}: pods") for item in raw.get("pods") or ()),
         **fields,
     )
     if not 0 <= item.priority < PRIORITIES:
         raise _refuse(where, f"priority {item.priority} is not 0, 1 or 2 (2 comes first)")
     if item.limit and item.request > item.limit:
         raise _refuse(where, "request is above limit; lower it or raise limit")
-    if not (item.cgroups or item.classids or item.devices or item.prefixes):
-        raise _refuse(where, "has nothing that it is recognised by; give cgroups, classids, devices or prefixes")
+    if not (item.cgroups or item.classids or item.devices or item.prefixes or item.pods):
+        raise _refuse(where, "has nothing that it is recognised by; give cgroups, classids, devices, prefixes or pods")
     return item
 
 
@@ -255,7 +265,8 @@ def check(policy: Policy) -> None:
         requests[item.pool] = requests.get(item.pool, 0) + item.request
         networks = [_network(text) for text in item.prefixes]
         for kind, values in (
-            ("cgroup", item.cgroups), ("classid", item.classids), ("device", item.devices), ("prefix", networks)
+            ("cgroup", item.cgroups), ("classid", item.classids), ("device", item.devices), ("prefix", networks),
+            ("pod", item.pods),
         ):  # fmt: skip
             for value in values:
                 owner = owners.setdefault((direction, kind, value), item.name)

@@ -233,8 +233,8 @@ def update_many(found: Map, items: dict[bytes, bytes]) -> None:
             update(found, key, value)
 
 
-def _read_batch(found: Map) -> list[tuple[bytes, bytes]] | None:
-    """Return all elements by one call; None where the kernel has none for this type (before Linux 5.6)."""
+def _read_batch(found: Map) -> tuple[int, bytes, bytes] | None:
+    """Return number, keys and values of all elements by one call; None where the kernel has none (before Linux 5.6)."""
     size, count = found.value_size, found.max_entries
     # Hash tables give back the number of a bucket there, other types a key.
     following = ctypes.create_string_buffer(max(found.key_size, 4))
@@ -250,16 +250,26 @@ def _read_batch(found: Map) -> list[tuple[bytes, bytes]] | None:
         if exc.number != errno.ENOENT:
             raise
     (filled,) = struct.unpack_from("<I", attributes.raw, 32)
-    keys_raw, values_raw = numbers.raw, values.raw
-    step = found.key_size
-    return [(keys_raw[n * step : n * step + step], values_raw[n * size : n * size + size]) for n in range(filled)]
+    return filled, numbers.raw, values.raw
+
+
+def array_values(found: Map) -> bytes:
+    """Return the values of an array one behind the other, in the order of their numbers. Raises BpfError."""
+    read = _read_batch(found)
+    if read is not None:
+        # Arrays are read in order, so the keys tell nothing new.
+        return read[2]
+    empty = bytes(found.value_size)
+    return b"".join(lookup(found, struct.pack("<I", number)) or empty for number in range(found.max_entries))
 
 
 def items(found: Map) -> dict[bytes, bytes]:
     """Return all keys of a map that isn't per CPU with their values. Raises BpfError."""
     read = _read_batch(found)
     if read is not None:
-        return dict(read)
+        filled, keys_raw, values_raw = read
+        step, size = found.key_size, found.value_size
+        return {keys_raw[n * step : n * step + step]: values_raw[n * size : n * size + size] for n in range(filled)}
     pairs = ((key, lookup(found, key)) for key in keys(found))
     return {key: value for key, value in pairs if value is not None}
 
