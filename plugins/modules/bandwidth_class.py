@@ -167,6 +167,8 @@ def run(module: AnsibleModule) -> None:
         "bandwidth_class",
         module.check_mode,
         plan.Host(),
+        # Devices are the other module's.
+        look=False,
     )
     for text in done.warnings:
         module.warn(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, undo
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import abilities, instance, reconcile, values
 from tests.kernel.test_bandwidth import Host
-from tests.kernel.test_bandwidth_traffic import LIMIT, assert_limited, group, host, member, pool
+from tests.kernel.test_bandwidth_traffic import LIMIT, Pod, assert_limited, group, host, member, pool
 from tests.support.namespaces import Pair
 from tests.support.traffic import Received, Transfer
 
@@ -80,6 +81,67 @@ def test_a_control_group_is_known_by_its_sockets(diverting: Host, group: Path, b
     assert_limited(receive(diverting, 5203, in_receiver=member(group / below)))
     if not below:
         assert receive(diverting, 5204).rate(0.5, 2.75) > 3 * LIMIT
+
+
+# Two programs: one that answers nothing and is only known once it has sent something, and one that sends datagrams.
+_SERVER = """
+import socket, sys
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.bind(("0.0.0.0", int(sys.argv[1])))
+for to in sys.argv[2:]:
+    server.sendto(b"hello", (to, 9))
+print("ready", flush=True)
+server.recv(10)
+while server.recv(2000) != b"end":
+    pass
+print("ended", flush=True)
+"""
+_CLIENT = """
+import socket, sys
+client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for number in range(50):
+    client.sendto(b"x" * 500, (sys.argv[1], int(sys.argv[2])))
+client.sendto(b"end", (sys.argv[1], int(sys.argv[2])))
+"""
+
+
+def datagrams(pair: Pair, to: str, port: int, hello: tuple[str, ...], **options: Any) -> None:
+    """Send 51 datagrams from ``there`` to a server in ``here``, which has sent one to each address of ``hello``."""
+    with pair.start([sys.executable, "-c", _SERVER, str(port), *hello], **options) as server:
+        try:
+            assert server.stdout is not None
+            assert server.stdout.readline() == "ready\n"
+            pair.start([sys.executable, "-c", _CLIENT, to, str(port)], pair.there).communicate(timeout=60)
+            assert server.stdout.readline() == "ended\n"
+        finally:
+            server.kill()
+
+
+def test_datagrams_are_known_by_a_socket_that_has_sent_something(diverting: Host, group: Path) -> None:
+    limited = {"name": "batch", "pool": "link", "limit": "40Mbit/s", "cgroups": [group.name]}
+    diverting.apply((pool("ingress"),), (limited,), INGRESS)
+    counted = []
+    for hello in ((), ("10.99.0.2",)):
+        datagrams(diverting.pair, "10.99.0.1", 5211, hello, preexec_fn=member(group))
+        counted.append(diverting.figures()["classes"]["batch"]["packets"])
+    assert counted == [0, 51]
+
+
+def test_a_socket_for_all_addresses_does_not_claim_what_passes_through(diverting: Host, group: Path) -> None:
+    """The host's server and the pod's have the same port; only the pod is sent anything."""
+    limited = {"name": "batch", "pool": "link", "limit": "40Mbit/s", "cgroups": [group.name]}
+    diverting.apply((pool("ingress"),), (limited,), INGRESS)
+    argv = [sys.executable, "-c", _SERVER, "5212", "10.99.0.2"]
+    with Pod(diverting.pair) as pod, diverting.pair.start(argv, preexec_fn=member(group)) as server:
+        try:
+            assert server.stdout is not None
+            assert server.stdout.readline() == "ready\n"
+            datagrams(pod, "10.97.0.2", 5212, ())
+        finally:
+            server.kill()
+    figures = diverting.figures()
+    assert figures["classes"]["batch"]["packets"] == 0
+    assert figures["pools"]["link"]["unclassified"]["packets"] >= 51
 
 
 def test_sockets_learn_what_changes(diverting: Host, group: Path) -> None:

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
+
+from ansible_collections.colocation.testbed.plugins.module_utils import commands
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.devices import Run
 
 # What passes everything on, as an instruction of the classic kind: no program has to be loaded for it.
@@ -33,6 +36,10 @@ class Abilities:
     def has(self, name: str) -> bool:
         """Tell whether the kernel has a queueing discipline or another thing by its name in _PROBES."""
         if name not in self._known:
+            if name == "ifb":
+                # Loaded on demand, the module would make two devices of its own, which nobody asked for.
+                with contextlib.suppress(commands.CommandError):
+                    self._run(["modprobe", "-q", "ifb", "numifbs=0"], check=False)
             program, lines = _PROBES[name]
             argv = ["unshare", "--net", program, "-batch", "-"]
             self._known[name] = self._run(argv, check=False, input_text=lines + "\n").status == 0

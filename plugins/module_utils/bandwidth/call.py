@@ -33,10 +33,11 @@ def place(params: Mapping[str, Any]) -> Place:
 
 
 def bring_about(
-    params: Mapping[str, Any], edit: reconcile.Edit, named: frozenset[str], by: str, check: bool, host: plan.Host
-) -> reconcile.Outcome:
+    params: Mapping[str, Any], edit: reconcile.Edit, named: frozenset[str], by: str, check: bool, host: plan.Host,
+    look: bool = True,
+) -> reconcile.Outcome:  # fmt: skip
     """Carry out what a call asks for, and say how long that took. Raises what reconcile.ERRORS lists."""
     begin_s = time.perf_counter()
     book = journal.Journal(f"{params['state_dir']}/journal.json")
-    done = reconcile.reconcile(place(params), edit, named, book, by, check, host)
+    done = reconcile.reconcile(place(params), edit, named, book, by, check, host, look)
     return replace(done, elapsed_ms=round((time.perf_counter() - begin_s) * 1000, 3))

@@ -56,7 +56,10 @@ class _Plan:
     warnings: tuple[str, ...]
 
     @property
-    def entries(self) -> dict[bytes, bytes]:
+    def entries(self) -> dict[bytes, bytes] | None:
+        """Return what the map of devices must hold, None where they weren't looked at."""
+        if not self.shaping.seen:
+            return None
         return {item.key: item.entry for _key, item in self.shaping.plans if item.key}
 
     @property
@@ -76,12 +79,14 @@ def open_at(place: Place) -> Instance | None:
     return instance.open_instance(place, layout, names)
 
 
-def _plan(wanted: Wanted, state: State, place: Place, named: frozenset[str], host: Host) -> _Plan:
+def _plan(wanted: Wanted, state: State, place: Place, named: frozenset[str], host: Host, look: bool = True) -> _Plan:
     layout, _names = _layout()
     policy = plan.policy_of(wanted, state)
     resolved, found, warnings = plan.find(wanted, named, host)
     marks = any(item.hook == "pod" for item in wanted.devices.values())
-    parts = shaping.plan_devices(wanted, state, policy, place, layout, named, host)
+    parts = None if look else shaping.as_recorded(state)
+    if parts is None:
+        parts = shaping.plan_devices(wanted, state, policy, place, layout, named, host)
     content = tables.tables(replace(policy, classes=resolved.classes), found, layout, marks, parts.diverts)
     if content.sockets:
         warnings += [f"instance {place.name}: this kernel lacks {text}" for text in state.missing]
@@ -117,11 +122,13 @@ def _state(wanted: Wanted, made: _Plan, base: State) -> State:
 
 
 def reconcile(
-    place: Place, edit: Edit, named: frozenset[str], book: journal.Journal, by: str, check: bool, host: Host
-) -> Outcome:
+    place: Place, edit: Edit, named: frozenset[str], book: journal.Journal, by: str, check: bool, host: Host,
+    look: bool = True,
+) -> Outcome:  # fmt: skip
     """Change what ``edit`` changes; ``named`` are the classes and devices whose absence from the host is an error.
 
-    Raises what ERRORS lists, and then the instance is as it was.
+    Without ``look`` devices are taken to be as they were left, where classes have no places on them. Raises what ERRORS
+    lists, and then the instance is as it was.
     """
     with instance.locked(place):
         state = instance.read_state(place) or State()
@@ -131,12 +138,12 @@ def reconcile(
         early = _foresee(wanted, state) if check else None
         if early is not None:
             return early
-        made = _plan(wanted, state, place, named, host)
         opened = open_at(place)
         try:
+            made = _plan(wanted, state, place, named, host, look or opened is None)
             after = _state(wanted, made, state)
             before = instance.present_tables(opened) if opened else None
-            same = opened is not None and before == made.tables and _entries(opened) == made.entries
+            same = opened is not None and before == made.tables and made.entries in (None, _entries(opened))
             changed = not same or bool(made.shaping.lines) or after != state
             if opened is None:
                 instance.check_bpffs(place, host.proc_root)
@@ -218,7 +225,8 @@ def _change(
         # Now they have indexes, by which the maps know them.
         made = _plan(wanted, after, place, frozenset(), host)
     instance.write_tables(opened, before, made.tables)
-    _write_entries(opened, made.entries)
+    if made.entries is not None:
+        _write_entries(opened, made.entries)
     devices.apply(made.shaping.lines, host.run)
     left = _left_to_do(place, wanted, made, after, host) if lines else []
     if left or instance.present_tables(opened) != made.tables:

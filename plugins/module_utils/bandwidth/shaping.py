@@ -53,6 +53,9 @@ class Shaping:
     first: tuple[str, ...]
     last: tuple[str, ...]
     warnings: tuple[str, ...]
+    # Whether the devices were looked at; else they are as the state says, and stay so.
+    seen: bool = True
+    recorded_diverts: bool = False
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -68,7 +71,7 @@ class Shaping:
     @property
     def diverts(self) -> bool:
         """Tell whether packets that arrive anywhere are passed through a device of ours."""
-        return any(item.record.get("intermediate") for _key, item in self.plans)
+        return self.recorded_diverts or any(item.record.get("intermediate") for _key, item in self.plans)
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,7 @@ def choose_plane(item: Device, seen: Attached, old: _Old, around: _Around) -> st
     # A choice that is in force stays: the kernel needs not be asked, and a queue full of packets not be replaced.
     in_force = {"htb": (seen.root_kind, seen.root_handle) == ("htb", devices.HTB_HANDLE), "edt": seen.paces(),
                 "police": not old.named}  # fmt: skip
-    if item.plane == old.record.get("plane") == "auto" and in_force.get(chosen):
+    if item.plane == old.record.get("plane") and in_force.get(chosen):
         return str(chosen)
     if item.hook == "ingress" and not around.abilities.diverts:
         if item.plane == "auto":
@@ -308,6 +311,16 @@ def _look(
     names = {item.name for item in wanted.devices.values()} | {raw["name"] for raw in state.devices.values()}
     seen = devices.look(names | {name for name in diverted if name in links}, indexes, host.run)
     return _Around(policy, place, layout, program_ids(place), host, abilities.Abilities(host.run), links, seen)
+
+
+def as_recorded(state: State) -> Shaping | None:
+    """Return that devices stay as they are, None where they must be looked at, since a tree has a place for each class.
+
+    Starting programs to look takes longer than writing two hundred classes.
+    """
+    if any(raw.get("chosen") == "htb" for raw in state.devices.values()):
+        return None
+    return Shaping((), (), (), (), seen=False, recorded_diverts=bool(recorded_links(state)))
 
 
 def recorded_links(state: State) -> set[str]:
