@@ -57,7 +57,7 @@ HOOKS = {
 CHOICES = ("egress", "ingress", "pod")
 DIVERT = "divert"
 # The device that packets pass on their way in is called after the index of the one that they arrive at.
-_INTERMEDIATE = re.compile(r"ctb\d+\Z")
+INTERMEDIATE = re.compile(r"ctb\d+\Z")
 _LINK = "link "
 
 
@@ -108,7 +108,7 @@ def expand(pattern: str, there: Collection[str]) -> list[str]:
     """Return the devices that a name or a shell pattern means. Raises BandwidthError for a pattern without any."""
     if not any(sign in pattern for sign in "*?["):
         return [pattern]
-    found = sorted(name for name in there if fnmatch.fnmatchcase(name, pattern) and not _INTERMEDIATE.match(name))
+    found = sorted(name for name in there if fnmatch.fnmatchcase(name, pattern) and not INTERMEDIATE.match(name))
     if not found:
         raise BandwidthError(
             f"devices {pattern!r}: none is here (there are: {', '.join(sorted(there))}); correct the pattern"

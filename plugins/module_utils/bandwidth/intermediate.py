@@ -6,15 +6,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.devices import Run
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.devices import INTERMEDIATE, Run
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.values import BandwidthError
 
 _OURS = "colocation-testbed"
-_NAME = re.compile(r"ctb\d+\Z")
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ def look(instance: str, recorded: Collection[str], run: Run) -> dict[str, Link]:
     found = {}
     for raw in json.loads(run(["ip", "-j", "link", "show", "type", "ifb"]).stdout or "[]"):
         name = raw.get("ifname", "")
-        if _NAME.match(name):
+        if INTERMEDIATE.match(name):
             mark = raw.get("ifalias", "")
             ours = mark == _alias(instance) or (not mark and name in recorded)
             found[name] = Link(int(raw["ifindex"]), ours, "UP" in raw.get("flags", ()) and bool(mark))

@@ -2,27 +2,18 @@
 
 import json
 
-STATE = "/var/lib/colocation-testbed"
 UNIT = "colocation-testbed-bandwidth-main.service"
 
 
-def kinds(node):
-    """Return root qdiscs by device."""
-    shown = json.loads(node.check_output("tc -j qdisc show"))
-    return {item["dev"]: item["kind"] for item in shown if item.get("root")}
-
-
-def test_departure_times_hold_both_ways(node):
-    devices = json.loads(node.file(f"{STATE}/bandwidth-main.json").content_string)["devices"]
+def test_departure_times_hold_both_ways(state, kinds):
+    devices = state["devices"]
     assert {key: raw["chosen"] for key, raw in devices.items()} == {"vec0/egress": "edt", "vec0/ingress": "edt"}
-    intermediate = devices["vec0/ingress"]["intermediate"]
-    assert kinds(node) == {**kinds(node), "vec0": "fq", intermediate: "fq"}
-    assert not [name for name in kinds(node) if name.startswith("ifb")]
+    assert (kinds["vec0"], kinds[devices["vec0/ingress"]["intermediate"]]) == ("fq", "fq")
+    assert not [name for name in kinds if name.startswith("ifb")]
 
 
-def test_the_connection_that_manages_it_is_counted_both_ways(node):
-    classes = json.loads(node.file(f"{STATE}/bandwidth-main.json").content_string)["classes"]
-    assert set(classes) == {"management", "arriving", "shop.web:egress"}
+def test_classes_are_those_of_inventory_and_annotation(node, state):
+    assert set(state["classes"]) == {"management", "arriving", "shop.web:egress"}
     shown = json.loads(node.check_output("tc -s -j qdisc show dev vec0 root"))
     assert shown[0]["packets"] > 0
 

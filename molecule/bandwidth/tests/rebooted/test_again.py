@@ -1,15 +1,6 @@
 """After a reboot, before anything has run again: the host has shaped its devices itself."""
 
-import json
-
-STATE = "/var/lib/colocation-testbed"
 UNIT = "colocation-testbed-bandwidth-main.service"
-
-
-def kinds(node):
-    """Return root qdiscs by device."""
-    shown = json.loads(node.check_output("tc -j qdisc show"))
-    return {item["dev"]: item["kind"] for item in shown if item.get("root")}
 
 
 def test_the_unit_did_it(node):
@@ -18,10 +9,9 @@ def test_the_unit_did_it(node):
     assert "warning" not in said, said
 
 
-def test_devices_and_programs_are_as_before(node):
-    devices = json.loads(node.file(f"{STATE}/bandwidth-main.json").content_string)["devices"]
-    intermediate = devices["vec0/ingress"]["intermediate"]
-    assert kinds(node) == {**kinds(node), "vec0": "fq", intermediate: "fq"}
+def test_devices_and_programs_are_as_before(node, state, kinds):
+    intermediate = state["devices"]["vec0/ingress"]["intermediate"]
+    assert (kinds["vec0"], kinds[intermediate]) == ("fq", "fq")
     assert "bpf" in node.check_output("tc filter show dev vec0 egress")
     assert f"to device {intermediate}" in node.check_output("tc filter show dev vec0 ingress")
     assert node.check_output("ls /sys/fs/bpf/colocation-testbed/main") == "maps\nprograms"
