@@ -25,7 +25,7 @@ LIMIT = 40 * MBIT
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
-    with Pair("traffic") as pair:
+    with Pair("traffic", ipv6=Path("/proc/net/if_inet6").exists()) as pair:
         made = Host(pair, tmp_path)
         yield made
         made.apply((), (), ())

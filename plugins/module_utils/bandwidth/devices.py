@@ -148,6 +148,20 @@ def look(names: Collection[str], there: Mapping[str, int], run: Run) -> dict[str
     return found
 
 
+def look_now(
+    names: Collection[str], there: Mapping[str, int], indexes: Callable[[], Mapping[str, int]], run: Run
+) -> dict[str, Attached]:
+    """Do what look() does, and leave out what goes away meanwhile. Raises CommandError, BandwidthError."""
+    while True:
+        try:
+            return look(names, there, run)
+        except commands.CommandError:
+            left = {name: index for name, index in indexes().items() if there.get(name) == index}
+            if len(left) == len(there):
+                raise
+            there = left
+
+
 def _attached(name: str, index: int, qdiscs: list[Any], filters: dict[str, list[Any]], run: Run) -> Attached:
     root = next((item for item in qdiscs if item.get("root")), {"kind": "noqueue", "handle": _DEFAULT_HANDLE})
     hooks = [item["kind"] for item in qdiscs if item["kind"] in ("clsact", "ingress")]

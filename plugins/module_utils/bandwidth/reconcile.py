@@ -268,7 +268,7 @@ def _take_down(place: Place, state: State, host: Host) -> None:
     records = {(raw["name"], raw["hook"]): raw for raw in state.devices.values()}
     there = host.indexes()
     names = set(there) if ids else {name for name, _hook in records}
-    seen = devices.look(names, there, host.run)
+    seen = devices.look_now(names, there, host.indexes, host.run)
     lines = []
     for name, found in seen.items():
         # Another device may have the name now.
