@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The programs: `shape` on the way out of a device, `police` on the way in, `stamp` where packets of a pod enter the
- * host. What they do on a device is in map `devices`; on one that isn't there they do nothing.
+ * host; `divert` where they arrive, to let them pass a device of ours first, and `learn` where they leave, so that
+ * `divert` knows their sockets. What is done on a device is in map `devices`, nothing on one that isn't there.
  */
 #include "classify.h"
 #include "describe.h"
 #include "pace.h"
+#include "socket.h"
 
 #define HOOK_OUT 0
 #define HOOK_IN 1
+/* Results of a filter that is not of direct action (net/sched/cls_bpf.c): no match; match. */
+#define STAY 0
+#define MOVE (-1)
 /* Beyond what fq takes; such a time is a leftover of reception, on another clock. */
 #define FAR_NS (10 * NS)
 
@@ -89,11 +94,13 @@ INLINE void steer(struct __sk_buff *skb, struct device *device, struct places *p
 
 INLINE int handle(struct __sk_buff *skb, struct meta *meta, struct device *device, __u32 hook)
 {
-	struct packet packet = { 0, 0, 0, 0, 0 };
+	struct packet packet = { 0, 0, 0, 0, 0, 0 };
 	struct places places = {};
 	struct limits limits = {};
-	__u32 class = classify(skb, meta, &packet, device->direction), plane = device->plane;
+	__u32 class, plane = device->plane, arrived = device->flags & DEVICE_INTERMEDIATE;
 
+	find_device(skb, &packet, device->direction, device->flags);
+	class = classify(skb, meta, &packet, device->direction);
 	remove_stamp(skb, meta);
 	if (!find_places(meta, device, class, &places))
 		return GO_ON;
@@ -119,7 +126,7 @@ INLINE int handle(struct __sk_buff *skb, struct meta *meta, struct device *devic
 		return GO_ON;
 	}
 	return pace(skb, &limits, places.pool_config, places.class_state, places.pool_state, places.shard, places.stats,
-		    &packet, plane);
+		    &packet, plane, arrived);
 }
 
 INLINE int run(struct __sk_buff *skb, __u32 hook)
@@ -146,8 +153,7 @@ SECTION("classifier/police") int police(struct __sk_buff *skb)
 
 SECTION("classifier/stamp") int stamp(struct __sk_buff *skb)
 {
-	volatile struct __sk_buff *place = skb;
-	struct packet packet = { 0, 0, 0, 0, 0 };
+	struct packet packet = { 0, 0, 0, 0, 0, 0 };
 	struct meta *settings;
 	__u32 zero = 0, class;
 
@@ -160,12 +166,36 @@ SECTION("classifier/stamp") int stamp(struct __sk_buff *skb)
 		class = class_by_cgroup(skb, settings, DIRECTION_EGRESS);
 	if (!class)
 		class = class_by_prefix(skb, &packet, DIRECTION_EGRESS);
-	if (settings->carrier == CARRIER_MARK)
-		place->mark = (skb->mark & ~settings->mark_mask) |
-			      (class << (settings->mark_shift & 31) & settings->mark_mask);
-	else if (settings->carrier == CARRIER_QUEUE && class)
-		place->queue_mapping = QUEUE_STAMP + class;
+	put_stamp(skb, settings, class);
 	return GO_ON;
+}
+
+SECTION("classifier/learn") int learn(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	struct meta *settings = map_lookup(&meta, &zero);
+
+	if (settings && settings->sockets)
+		note_class(skb, settings);
+	return GO_ON;
+}
+
+/* Not of direct action: what is not 0 is carried out by the action behind it, which moves the packet. */
+SECTION("classifier/divert") int divert(struct __sk_buff *skb)
+{
+	struct packet packet = { 0, 0, 0, 0, 0, 0 };
+	struct meta *settings;
+	__u32 zero = 0, class;
+
+	settings = map_lookup(&meta, &zero);
+	if (!settings || !may_be_ip(host16(skb->protocol)))
+		return STAY;
+	if (settings->sockets) {
+		class = class_by_socket(skb, settings, &packet);
+		if (class)
+			put_stamp(skb, settings, class);
+	}
+	return MOVE;
 }
 
 const char license_text[] SECTION("license") = "GPL";

@@ -23,6 +23,18 @@ static __u64 (*ancestor_id)(void *skb, int level) = (void *)BPF_FUNC_skb_ancesto
 /* The loader puts 0 in the place of this call on kernels that lack it (CONFIG_CGROUP_NET_CLASSID). */
 static __u64 (*cgroup_classid)(const void *skb) = (void *)BPF_FUNC_skb_cgroup_classid;
 
+/* What a kernel may lack; the loader puts 0 in the place of these calls there. */
+static void *(*find_tcp)(void *skb, struct bpf_sock_tuple *tuple, __u32 size, __u64 netns, __u64 flags) =
+	(void *)BPF_FUNC_sk_lookup_tcp;
+static void *(*find_udp)(void *skb, struct bpf_sock_tuple *tuple, __u32 size, __u64 netns, __u64 flags) =
+	(void *)BPF_FUNC_sk_lookup_udp;
+static long (*release)(void *socket) = (void *)BPF_FUNC_sk_release;
+static void *(*full_socket)(void *socket) = (void *)BPF_FUNC_sk_fullsock;
+static void *(*socket_storage)(void *map, void *socket, void *value, __u64 flags) = (void *)BPF_FUNC_sk_storage_get;
+static long (*find_route)(void *skb, struct bpf_fib_lookup *route, int size, __u32 flags) =
+	(void *)BPF_FUNC_fib_lookup;
+static long (*set_departure)(void *skb, __u64 time, __u32 type) = (void *)BPF_FUNC_skb_set_tstamp;
+
 struct map {
 	__u32 type;
 	__u32 key_size;
@@ -49,12 +61,16 @@ MAP(by_device, HASH, __u32, struct member, MEMBERS, BPF_F_NO_PREALLOC);
 MAP(by_prefix4, LPM_TRIE, struct prefix4, struct member, MEMBERS, BPF_F_NO_PREALLOC);
 MAP(by_prefix6, LPM_TRIE, struct prefix6, struct member, MEMBERS, BPF_F_NO_PREALLOC);
 
+/* Epoch (upper half) and class of a socket. The loader puts another map in its place on kernels that lack such maps. */
+MAP(sockets, SK_STORAGE, __u32, __u64, 0, BPF_F_NO_PREALLOC);
+
 struct packet {
 	__u64 now;       /* ns, CLOCK_MONOTONIC */
 	__u64 ready;     /* when its sender wants it to leave, at least now */
 	__u64 bytes;     /* as the pool's accounting counts it */
 	__u32 network;   /* offset of the IP header, 0 until it was looked for */
 	__u32 protocol;  /* ethertype of what is there, host order */
+	__u32 device;    /* index of the device that classes are asked for */
 };
 
 /* Signed, so that a clock that wraps keeps its order. */

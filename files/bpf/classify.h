@@ -38,6 +38,16 @@ INLINE void remove_stamp(struct __sk_buff *skb, struct meta *meta)
 		place->queue_mapping = 0;
 }
 
+INLINE void put_stamp(struct __sk_buff *skb, struct meta *meta, __u32 class)
+{
+	volatile struct __sk_buff *place = skb;
+
+	if (meta->carrier == CARRIER_MARK)
+		place->mark = (skb->mark & ~meta->mark_mask) | (class << (meta->mark_shift & 31) & meta->mark_mask);
+	else if (meta->carrier == CARRIER_QUEUE && class)
+		place->queue_mapping = QUEUE_STAMP + class;
+}
+
 INLINE __u32 class_by_cgroup(struct __sk_buff *skb, struct meta *meta, __u32 direction)
 {
 	__u64 id = cgroup_id(skb);
@@ -83,12 +93,19 @@ INLINE __u32 class_by_device(__u32 device, __u32 direction)
 	return class_of(map_lookup(&by_device, &device), direction);
 }
 
-INLINE __u32 class_by(__u32 source, struct __sk_buff *skb, struct meta *meta, struct packet *packet, __u32 direction)
+/* Where packets come from counts on their way out, where they go to on their way in. */
+INLINE void find_device(struct __sk_buff *skb, struct packet *packet, __u32 direction, __u32 flags)
 {
-	__u32 classid, from = skb->ingress_ifindex, to = skb->ifindex;
+	__u32 from = skb->ingress_ifindex, to = skb->ifindex;
 
 	/* Both are read here: the verifier refuses a load from a computed place in the context. */
 	asm volatile("" : "+r"(from), "+r"(to));
+	packet->device = direction == DIRECTION_EGRESS || flags & DEVICE_INTERMEDIATE ? from : to;
+}
+
+INLINE __u32 class_by(__u32 source, struct __sk_buff *skb, struct meta *meta, struct packet *packet, __u32 direction)
+{
+	__u32 classid;
 
 	switch (source) {
 	case SOURCE_STAMP:
@@ -99,7 +116,7 @@ INLINE __u32 class_by(__u32 source, struct __sk_buff *skb, struct meta *meta, st
 		classid = cgroup_classid(skb);
 		return classid ? class_of(map_lookup(&by_classid, &classid), direction) : 0;
 	case SOURCE_DEVICE:
-		return class_by_device(direction == DIRECTION_EGRESS ? from : to, direction);
+		return class_by_device(packet->device, direction);
 	case SOURCE_PREFIX:
 		return class_by_prefix(skb, packet, direction);
 	}

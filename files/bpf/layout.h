@@ -9,7 +9,7 @@
 #include <linux/bpf.h>
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define LAYOUT_VERSION 1
+#define LAYOUT_VERSION 2
 
 #define POOLS 16
 /* Class numbers below POOLS stand for what no class claims, one for each pool. */
@@ -32,8 +32,11 @@ enum carrier { CARRIER_NONE, CARRIER_MARK, CARRIER_QUEUE };
 enum state { STATE_HIGH, STATE_LOW };
 enum reason { REASON_TRIP = 1, REASON_WINDOW, REASON_HOLD };
 enum pool_flag { POOL_WATERLINE = 1, POOL_CONTINUOUS = 2, POOL_LEVELS = 4, POOL_STRICT = 8 };
-/* The kernel's wire_len counts no segment headers on packets that came in through this device. */
-enum device_flag { DEVICE_OWN_WIRE_LENGTH = 1 };
+/*
+ * OWN_WIRE_LENGTH: the kernel's wire_len counts no segment headers on packets that came in through this device.
+ * INTERMEDIATE: a device of ours, which packets pass on their way in; the one that they arrived at is what counts.
+ */
+enum device_flag { DEVICE_OWN_WIRE_LENGTH = 1, DEVICE_INTERMEDIATE = 2 };
 
 #ifdef VARIANT_SPIN
 typedef struct bpf_spin_lock lock_t;
@@ -47,7 +50,9 @@ typedef __u32 lock_t;
 	/* Time in ns that stands in for the clock; 0 except in tests. */ \
 	F(S, __u64, test_clock) \
 	F(S, __u32, levels_mask) F(S, __u32, carrier) F(S, __u32, mark_mask) F(S, __u32, mark_shift) \
-	A(S, __u32, order, SOURCES) F(S, __u32, spare)
+	A(S, __u32, order, SOURCES) \
+	/* Epoch of what is noted at sockets; 0 where nothing has to be. */ \
+	F(S, __u32, sockets)
 
 #define DEVICE_FIELDS(S, F, A) \
 	F(S, __u32, pool) F(S, __u32, plane) F(S, __u32, direction) F(S, __u32, flags) F(S, __u32, htb_default) \

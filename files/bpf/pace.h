@@ -97,8 +97,16 @@ INLINE void note_delay(struct stats *stats, __u64 delay)
 		stats->delay_max_ns = delay;
 }
 
+/* On a packet that arrived, the same field is the time of reception unless it is marked as a departure (Linux 5.18). */
+INLINE void set_time(struct __sk_buff *skb, __u64 departure, __u32 arrived)
+{
+	skb->tstamp = departure;
+	if (arrived)
+		set_departure(skb, departure, BPF_SKB_TSTAMP_DELIVERY_MONO);
+}
+
 INLINE int pace(struct __sk_buff *skb, struct limits *limits, struct pool_config *config, struct class_state *own,
-		struct pool_state *pool, struct shard *shard, struct stats *stats, struct packet *packet, __u32 plane)
+		struct pool_state *pool, struct shard *shard, struct stats *stats, struct packet *packet, __u32 plane, __u32 arrived)
 {
 	__u64 earliest = packet->ready - limits->burst_ns, horizon = plane == PLANE_POLICE ? 0 : limits->horizon_ns;
 	struct claims claims = { 0, 0, 0, 0, packet->ready, packet->ready, 0 };
@@ -123,7 +131,7 @@ INLINE int pace(struct __sk_buff *skb, struct limits *limits, struct pool_config
 		stats->marked++;
 	if (AFTER(claims.departure, packet->ready)) {
 		note_delay(stats, claims.departure - packet->now);
-		skb->tstamp = claims.departure;
+		set_time(skb, claims.departure, arrived);
 	}
 	return GO_ON;
 }

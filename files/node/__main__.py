@@ -18,6 +18,7 @@ COMMANDS = {
     "sample": "sample",
     "hold-pm-qos": "pm_qos_holder",
     "load": "load",
+    "bandwidth-apply": "bandwidth_apply",
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.colocation.testbed.plugins.module_utils import undo
-from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import instance, reconcile
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import abilities, instance, reconcile
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import bpf
 from tests.kernel.test_bandwidth import BATCH, LINK, SERVICE, Host, everything, host
 
@@ -42,7 +42,8 @@ def dies_in(name: str, after: int) -> Callable[[Host], None]:
     return prepare
 
 
-def in_a_child_that_dies(made: Host, prepare: Callable[[Host], None], work: Callable[[Host], Any]) -> None:
+def killed(made: Host, prepare: Callable[[Host], None], work: Callable[[Host], Any]) -> bool:
+    """Do some work in a child and tell whether it was killed at it."""
     child = os.fork()
     if child == 0:
         try:
@@ -51,7 +52,11 @@ def in_a_child_that_dies(made: Host, prepare: Callable[[Host], None], work: Call
         finally:
             os._exit(0)
     _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status), "the point at which it should have been killed was never reached"
+    return os.WIFSIGNALED(status)
+
+
+def in_a_child_that_dies(made: Host, prepare: Callable[[Host], None], work: Callable[[Host], Any]) -> None:
+    assert killed(made, prepare, work), "the point at which it should have been killed was never reached"
 
 
 POINTS = [("pin", 0), ("pin", 5), ("state", 0), ("tables", 0), ("members", 1), ("members", 3), ("tc", 5), ("tc", 6)]
@@ -79,3 +84,24 @@ def test_a_change_is_killed(host: Host, point: str, after: int) -> None:
     in_a_child_that_dies(host, dies_in(point, after), lambda made: made.apply(*changed))
     host.apply(*changed)
     assert not host.apply(*changed).changed
+
+
+def test_a_device_of_ours_goes_wherever_a_run_is_killed(host: Host) -> None:
+    """Killed before each of the programs that it starts, one after the other, until it comes to its end."""
+    if not abilities.Abilities(host.pair.run).diverts:
+        pytest.skip("this kernel has no ifb or act_mirred")
+    Path(host.place.state_dir).mkdir()
+    before = host.picture(), host.pair.indexes()
+    handlers = {**undo.Undo().handlers(), "bandwidth": lambda entry, check: reconcile.undo(entry, check, host.host)}
+    link = {"name": "down", "direction": "ingress"}
+    number = 0
+    while killed(
+        host, dies_in("tc", number), lambda made: made.apply((link,), (), (("left/ingress", "down", "auto"),))
+    ):
+        assert all(item.outcome.result == "undone" for item in host.book.undo(handlers))
+        assert (host.picture(), host.pair.indexes()) == before, number
+        number += 1
+    assert number > 8
+    assert "ctb" in str(host.pair.indexes())
+    host.book.undo(handlers)
+    assert (host.picture(), host.pair.indexes()) == before

@@ -99,6 +99,7 @@ def test_predict_change_read_and_undo(playbook: Playbook) -> None:
     assert check["diff"]["before"]["pools"] == {}
     assert check["diff"]["after"]["pools"]["link"]["total"] == 125_000_000
     assert [item["changed"] for item in made] == [True] * 3
+    assert all(0 < item["elapsed_ms"] < 60_000 for item in made)
     assert made[1]["classes"]["batch"]["limit"] == 62_500_000
     assert made[2]["devices"]["left/egress"]["chosen"] in ("edt", "htb", "police")
     again = playbook.run(*playbook.everything(), playbook.task("bandwidth_info"))
@@ -140,8 +141,31 @@ def test_the_role_predicts_makes_keeps_and_removes(playbook: Playbook) -> None:
     assert "changed=3 " in playbook.role(**wanted)
     assert "changed=0 " in playbook.role(**wanted)
     assert "clsact" in playbook.pair.run(["tc", "qdisc", "show", "dev", "left"]).stdout
+    # A device that is plugged in later is shaped by the next run, when the pattern means it too.
+    playbook.pair.run(["ip", "link", "add", "left2", "type", "veth", "peer", "far"])
+    assert "changed=1 " in playbook.role(**wanted)
+    assert "clsact" in playbook.pair.run(["tc", "qdisc", "show", "dev", "left2"]).stdout
+    assert "changed=0 " in playbook.role(**wanted)
+    playbook.pair.run(["ip", "link", "delete", "left2"])
     assert "changed=3 " in playbook.role(bandwidth_state="absent")
     assert playbook.pair.run(["tc", "qdisc", "show"]).stdout == before
+
+
+def test_the_role_reads_annotations_of_pods(playbook: Playbook) -> None:
+    pod = {
+        "metadata": {"namespace": "shop", "name": "web", "uid": "0f5a1b2c-3d4e-5f60-7182-93a4b5c6d7e8",
+                     "annotations": {"kubernetes.io/egress-bandwidth": "10M"}},
+        "spec": {"nodeName": "worker1"},
+        "status": {"phase": "Running", "qosClass": "Burstable", "podIPs": [{"ip": "10.99.0.1"}]},
+    }  # fmt: skip
+    other = {**pod, "spec": {"nodeName": "worker2"}}
+    wanted = {"bandwidth_pools": [LINK], "bandwidth_pods": [pod, other], "bandwidth_pods_egress_pool": "link"}
+    assert "failed=0" in playbook.role(bandwidth_pods_node="worker1", **wanted)
+    assert "changed=0 " in playbook.role(bandwidth_pods_node="worker1", **wanted)
+    (info,) = playbook.run(playbook.task("bandwidth_info"))
+    assert list(info["classes"]) == ["shop.web:egress"]
+    assert info["classes"]["shop.web:egress"]["limit"] == 1_250_000
+    assert "changed=1 " in playbook.role(bandwidth_pods_node="worker3", **wanted)
 
 
 @pytest.mark.parametrize(
@@ -163,13 +187,15 @@ def test_a_refusal_is_the_message(playbook: Playbook, name: str, options: dict[s
     assert "Traceback" not in done.stdout + done.stderr
 
 
-def test_the_example_of_the_guide_works(playbook: Playbook) -> None:
-    text = (ROOT / "docs" / "bandwidth.md").read_text(encoding="utf-8")
-    found = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)
-    assert found
+GUIDE = (ROOT / "docs" / "bandwidth.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```yaml\n(- name:.*?)```", GUIDE, re.DOTALL)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
+def test_an_example_of_the_guide_works(playbook: Playbook, example: str) -> None:
     # Names of this test's own in the place of a real device and group.
     tasks = yaml.safe_load(
-        found[1].replace("eth0", "left").replace("cgroups: [colocation-testbed/batch]", 'classids: ["10:1"]')
+        example.replace("eth0", "left").replace("cgroups: [colocation-testbed/batch]", 'classids: ["10:1"]')
     )
     for task in tasks:
         (name,) = (key for key in task if key.startswith("colocation."))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import values
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup
 from tests.kernel.test_bandwidth import Host
 from tests.support.namespaces import Pair
@@ -24,7 +25,7 @@ LIMIT = 40 * MBIT
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
-    with Pair("traffic") as pair:
+    with Pair("traffic", ipv6=Path("/proc/net/if_inet6").exists()) as pair:
         made = Host(pair, tmp_path)
         yield made
         made.apply((), (), ())
@@ -83,6 +84,23 @@ def test_a_control_groups_limit_holds_for_all_in_it_and_nobody_else(
     assert counted["packets"] > 100
 
 
+def test_a_pod_in_the_hosts_network_is_found_by_its_uid(host: Host, group: Path) -> None:
+    uid = "0f5a1b2c-3d4e-5f60-7182-93a4b5c6d7e8"
+    limited = {"name": "pod", "pool": "link", "limit": "40Mbit/s", "pods": [uid]}
+    host.apply((pool(),), (), (("left", "link", "htb"),))
+    with pytest.raises(values.BandwidthError, match=f"classid of pod {uid} does not exist; correct it, or make it f"):
+        host.apply(classes=(limited,))
+    place = group / "kubepods.slice" / f"kubepods-pod{uid.replace('-', '_')}.slice" / "container"
+    place.mkdir(parents=True)
+    try:
+        host.apply(classes=(limited,))
+        assert_limited(send(host, 5112, in_child=member(place)))
+    finally:
+        for directory in (place, place.parent, place.parent.parent):
+            directory.rmdir()
+    assert "is gone; it is left out" in host.apply().warnings[0]
+
+
 @pytest.mark.parametrize("address", ["10.99.0.2", "fd99::2"])
 @pytest.mark.parametrize("direction", ["egress", "ingress"])
 def test_addresses_of_both_families_and_directions(host: Host, address: str, direction: str) -> None:
@@ -91,6 +109,14 @@ def test_addresses_of_both_families_and_directions(host: Host, address: str, dir
     host.apply((pool(direction),), (limited,), (("left", "link", "htb"),))
     # The other family's header is longer by less than the tolerance.
     assert_limited(send(host, 5103, to=address))
+
+
+def test_the_smallest_prefix_counts(host: Host) -> None:
+    wide = {"name": "wide", "pool": "link", "limit": "200Mbit/s", "prefixes": ["10.0.0.0/8"]}
+    narrow = {"name": "narrow", "pool": "link", "limit": "40Mbit/s", "prefixes": ["10.99.0.0/24"]}
+    host.apply((pool(),), (wide, narrow), (("left", "link", "htb"),))
+    assert_limited(send(host, 5111))
+    assert host.figures()["classes"]["wide"]["packets"] == 0
 
 
 def test_a_tagged_packet_is_the_same_packet(host: Host) -> None:
@@ -138,28 +164,27 @@ def test_the_waterline_switches_once_each_way(host: Host) -> None:
 
 
 class Pod:
-    """A third namespace that reaches ``there`` through ``here``, by routing or over a bridge."""
+    """A namespace that reaches ``there`` and other pods through ``here``, by routing or over a bridge."""
 
-    def __init__(self, pair: Pair, bridged: bool) -> None:
-        self.name, self.pair, self.bridged = f"{pair.here}-pod", pair, bridged
+    def __init__(self, pair: Pair, bridged: bool = False, device: str = "pod", subnet: str = "10.97.0") -> None:
+        self.name, self.pair, self.bridged = f"{pair.here}-{device}", pair, bridged
+        self.device, self.subnet = device, subnet
 
     def __enter__(self) -> Pair:
-        pair = self.pair
+        pair, subnet = self.pair, self.subnet
         commands.run(["ip", "netns", "add", self.name])
-        pair.run(["ip", "link", "add", "pod", "type", "veth", "peer", "eth0", "netns", self.name])
-        pair.run(["ip", "link", "set", "pod", "up"])
+        pair.run(["ip", "link", "add", self.device, "type", "veth", "peer", "eth0", "netns", self.name])
+        pair.run(["ip", "link", "set", self.device, "up"])
         pair.run(["sysctl", "-qw", "net.ipv4.ip_forward=1"])
         if self.bridged:
             pair.run(["ip", "link", "add", "bridge", "type", "bridge"])
-            pair.run(["ip", "link", "set", "pod", "master", "bridge"])
+            pair.run(["ip", "link", "set", self.device, "master", "bridge"])
             pair.run(["ip", "link", "set", "bridge", "up"])
-        pair.run(["ip", "addr", "add", "10.97.0.1/24", "dev", "bridge" if self.bridged else "pod"])
-        for line in ("link set eth0 up", "addr add 10.97.0.2/24 dev eth0", "route add default via 10.97.0.1"):
+        pair.run(["ip", "addr", "add", f"{subnet}.1/24", "dev", "bridge" if self.bridged else self.device])
+        for line in ("link set eth0 up", f"addr add {subnet}.2/24 dev eth0", f"route add default via {subnet}.1"):
             commands.run(["ip", "-n", self.name, *line.split()])
-        commands.run(["ip", "-n", pair.there, "route", "add", "10.97.0.0/24", "via", "10.99.0.1"])
-        inside = Pair.__new__(Pair)
-        inside.here, inside.there = self.name, pair.there
-        return inside
+        commands.run(["ip", "-n", pair.there, "route", "add", f"{subnet}.0/24", "via", "10.99.0.1"])
+        return pair.between(self.name, pair.there)
 
     def __exit__(self, *_: object) -> None:
         commands.run(["ip", "netns", "delete", self.name])
@@ -167,7 +192,7 @@ class Pod:
 
 def test_pods_behind_a_router_are_known_by_their_links(host: Host) -> None:
     """Their packets have neither socket nor control group any more where they leave the host."""
-    with Pod(host.pair, bridged=False) as inside:
+    with Pod(host.pair) as inside:
         limited = {"name": "pod", "pool": "link", "limit": "40Mbit/s", "devices": ["pod"]}
         host.apply((pool(),), (limited,), (("left", "link", "htb"),))
         assert_limited(Transfer(inside, 5108, 3).wait())
@@ -180,6 +205,25 @@ def test_pods_behind_a_bridge_are_known_by_their_marks(host: Host) -> None:
         assert Transfer(inside, 5109, 1).wait().rate(0.25, 0.75) > 2 * LIMIT
         host.apply(shaped=(("left", "link", "htb"), ("pod/pod", "link", "auto")))
         assert_limited(Transfer(inside, 5110, 3).wait())
+        assert host.figures()["classes"]["pod"]["packets"] > 100
+
+
+@pytest.mark.parametrize("side", ["sender", "receiver"])
+def test_pods_of_one_host_are_limited_towards_each_other(host: Host, side: str) -> None:
+    """Their packets never reach the host's own device, so they are held back at the links of the pods."""
+    with (
+        Pod(host.pair, device="poda", subnet="10.97.0") as sender,
+        Pod(host.pair, device="podb", subnet="10.96.0") as receiver,
+    ):
+        name = "poda" if side == "sender" else "podb"
+        limited = {"name": "pod", "pool": "link", "limit": "40Mbit/s", "devices": [name]}
+        # What a pod sends arrives at the host's end of its link; what it receives leaves there.
+        shaped = (("poda/ingress", "link", "auto"),) if side == "sender" else (("podb", "link", "htb"),)
+        host.apply((pool("egress" if side == "sender" else "ingress"),), (limited,), shaped)
+        (device,) = host.apply().after["devices"].values()
+        assert device["chosen"] in ("edt", "htb")
+        both = host.pair.between(sender.here, receiver.here)
+        assert_limited(Transfer(both, 5113, 3, to="10.96.0.2").wait())
         assert host.figures()["classes"]["pod"]["packets"] > 100
 
 

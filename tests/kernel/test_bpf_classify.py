@@ -87,6 +87,39 @@ def test_ingress_goes_by_the_device_that_the_packet_leaves_by(bench: Bench) -> N
     assert seen(bench, 105, Bench.CLASS) == [1, 0]
 
 
+def test_at_a_device_of_ours_the_one_that_packets_arrived_at_counts(bench: Bench) -> None:
+    bench.set_device(direction="ingress", flags=bench.constant("DEVICE_INTERMEDIATE"))
+    bench.send()
+    assert seen(bench, Bench.CLASS) == [1]
+
+
+@pytest.mark.parametrize(("kind", "moved"), [(0x0800, True), (0x86DD, True), (0x8100, True), (0x0806, False)])
+def test_only_ip_is_moved_to_a_device_of_ours(bench: Bench, kind: int, moved: bool) -> None:
+    """The values are those of a filter that is not of direct action: 0 is no match."""
+    arriving = Bench(bench.loaded, hook="divert", meta=bench.meta)
+    for sockets in (0, 7):
+        arriving.set_meta(sockets=sockets)
+        packet = ethernet(0x0800, ipv4(), (kind,)) if kind == 0x8100 else ethernet(kind, ipv4())
+        assert arriving.send(packet).value == (0xFFFFFFFF if moved else 0)
+
+
+@pytest.mark.parametrize("protocol", [1, 6, 17])
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_packet_without_a_socket_gets_no_mark(bench: Bench, family: int, protocol: int) -> None:
+    arriving = Bench(bench.loaded, hook="divert", meta=bench.meta)
+    arriving.set_meta(sockets=7, carrier=bench.constant("CARRIER_MARK"), mark_mask=MASK, mark_shift=SHIFT)
+    packet = ethernet(0x0800, ipv4(protocol=protocol)) if family == 4 else ethernet(0x86DD, ipv6(100, HERE, THERE))
+    sent = arriving.send(packet, mark=0x1234)
+    assert (sent.value, sent.mark) == (0xFFFFFFFF, 0x1234)
+
+
+def test_learning_lets_every_packet_go_on(bench: Bench) -> None:
+    leaving = Bench(bench.loaded, hook="learn", meta=bench.meta)
+    for sockets in (0, 7):
+        leaving.set_meta(sockets=sockets)
+        assert not leaving.send().dropped
+
+
 def test_no_parser_reads_behind_a_short_packet(bench: Bench) -> None:
     bench.set_order("prefix")
     bench.set_pool(accounting="payload")

@@ -14,9 +14,17 @@ from tooling import ROOT, passed_tests
 from tests.support import uml
 
 SUITE = ("test_bpf_pace.py", "test_bpf_classify.py", "test_bpf_waterline.py", "test_bpf_planes.py")
-MODULES = ("veth", "sch_ingress", "cls_bpf", "sch_fq")
-# Mbit/s, accounting, flows, seconds. On a quiet machine it is more exact than what can be asserted anywhere.
-CASES = ((50, "payload", 16, 5), (200, "payload", 16, 5), (50, "wire", 16, 5))
+MODULES = ("veth", "sch_ingress", "cls_bpf", "sch_fq", "ifb", "act_mirred")
+TRAFFIC = ("test_bandwidth_traffic.py", "test_bandwidth_ingress.py")
+TRAFFIC_MODULES = (*MODULES, "sch_htb", "crc-ccitt", "ipv6", "llc", "stp", "bridge", "garp", "mrp", "8021q")
+# Mbit/s, accounting, flows, seconds, hook. On a quiet machine it is more exact than what can be asserted anywhere.
+CASES = (
+    (50, "payload", 16, 5, "egress"),
+    (200, "payload", 16, 5, "egress"),
+    (50, "wire", 16, 5, "egress"),
+    (50, "payload", 16, 5, "ingress"),
+    (100, "wire", 1, 5, "ingress"),
+)
 
 
 def test_suite_passes_on_another_kernel(tmp_path: Path) -> None:
@@ -25,6 +33,17 @@ def test_suite_passes_on_another_kernel(tmp_path: Path) -> None:
     shown = uml.run(tmp_path, f"cd {ROOT} && {sys.executable} -m pytest {options} {files}\n", timeout_s=900)
     assert not re.search(r"\d+ (failed|error)", shown), shown[-6000:]
     assert passed_tests(shown) > 150, shown[-6000:]
+
+
+def test_paths_of_real_packets_on_another_kernel(tmp_path: Path) -> None:
+    """VLAN devices above all, which the machine's own kernel may lack; and departure times on what arrives."""
+    chosen = "tagged or behind or one_host or waits or known_by_its_sockets"
+    files = " ".join(str(ROOT / "tests" / "kernel" / name) for name in TRAFFIC)
+    options = f"-q --color=no -p no:cacheprovider --basetemp={tmp_path}/inside -k '{chosen}'"
+    script = f"cd {ROOT} && {sys.executable} -m pytest {options} {files}\n"
+    shown = uml.run(tmp_path, script, TRAFFIC_MODULES, timeout_s=900)
+    assert not re.search(r"\d+ (failed|error|skipped)", shown), shown[-6000:]
+    assert passed_tests(shown) == 9, shown[-6000:]
 
 
 def test_departure_times_give_the_rate_that_was_asked(tmp_path: Path) -> None:

@@ -94,6 +94,13 @@ def test_packets_are_spaced_and_a_burst_goes_first(bench: Bench) -> None:
     assert bench.stats()["delay_max_ns"] == expected[-1] - START
 
 
+def test_what_arrives_gets_its_time_too(bench: Bench) -> None:
+    flags = bench.constant("DEVICE_OWN_WIRE_LENGTH") | bench.constant("DEVICE_INTERMEDIATE")
+    bench.set_device(direction="ingress", flags=flags)
+    bench.set_class(limit=12_500_000)
+    assert bench.send().tstamp == START + 1514 * 80
+
+
 def test_idle_time_is_not_saved_up_beyond_the_burst(bench: Bench) -> None:
     bench.set_class(limit=RATE, burst_ns=MS)
     bench.send()

@@ -36,6 +36,16 @@ class Pair:
         for space in (self.here, self.there):
             commands.run(["ip", "netns", "delete", space])
 
+    def between(self, here: str, there: str) -> Pair:
+        """Return a pair of namespaces that are there already, for traffic from one to the other."""
+        other = Pair.__new__(Pair)
+        other.here, other.there, other.ipv6 = here, there, self.ipv6
+        return other
+
+    def reversed(self) -> Pair:
+        """Return the same pair with the ends exchanged, for traffic the other way."""
+        return self.between(self.there, self.here)
+
     def argv(self, argv: Sequence[str], space: str = "") -> list[str]:
         # Not ip netns exec: its /sys of its own would hide the BPF file system.
         return ["nsenter", f"--net=/run/netns/{space or self.here}", *argv]

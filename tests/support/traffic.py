@@ -65,9 +65,11 @@ class Transfer:
     def __init__(
         self, pair: Pair, port: int, seconds: int, *, to: str = "10.99.0.2", tos: int = 0, priority: int = 0,
         wait_s: float = 0, in_child: Callable[[], None] | None = None,
+        in_receiver: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         family = "0" if ":" in to else "1"
-        self.receiver = pair.start([sys.executable, "-c", _RECEIVER, family, str(port)], pair.there)
+        receiver = [sys.executable, "-c", _RECEIVER, family, str(port)]
+        self.receiver = pair.start(receiver, pair.there, preexec_fn=in_receiver)
         assert self.receiver.stdout is not None
         ready = self.receiver.stdout.readline()
         assert ready == "ready\n", ready + self.receiver.stdout.read()

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import journal
@@ -31,8 +33,11 @@ def place(params: Mapping[str, Any]) -> Place:
 
 
 def bring_about(
-    params: Mapping[str, Any], edit: reconcile.Edit, named: frozenset[str], by: str, check: bool, host: plan.Host
-) -> reconcile.Outcome:
-    """Carry out what a call asks for. Raises what reconcile.ERRORS lists."""
+    params: Mapping[str, Any], edit: reconcile.Edit, named: frozenset[str], by: str, check: bool, host: plan.Host,
+    look: bool = True,
+) -> reconcile.Outcome:  # fmt: skip
+    """Carry out what a call asks for, and say how long that took. Raises what reconcile.ERRORS lists."""
+    begin_s = time.perf_counter()
     book = journal.Journal(f"{params['state_dir']}/journal.json")
-    return reconcile.reconcile(place(params), edit, named, book, by, check, host)
+    done = reconcile.reconcile(place(params), edit, named, book, by, check, host, look)
+    return replace(done, elapsed_ms=round((time.perf_counter() - begin_s) * 1000, 3))

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import fnmatch
+import itertools
 import json
 import os
+import re
 import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,7 +51,14 @@ HOOKS = {
     "ingress": Hook("ingress", "police", PREFERENCE),
     # Before a policer on the same link.
     "pod": Hook("ingress", "stamp", PREFERENCE - 1),
+    # Goes with hook ingress, where packets are diverted to a device of ours.
+    "learn": Hook("egress", "learn", PREFERENCE - 1),
 }
+CHOICES = ("egress", "ingress", "pod")
+DIVERT = "divert"
+# The device that packets pass on their way in is called after the index of the one that they arrive at.
+INTERMEDIATE = re.compile(r"ctb\d+\Z")
+_LINK = "link "
 
 
 @dataclass(frozen=True)
@@ -99,7 +108,7 @@ def expand(pattern: str, there: Collection[str]) -> list[str]:
     """Return the devices that a name or a shell pattern means. Raises BandwidthError for a pattern without any."""
     if not any(sign in pattern for sign in "*?["):
         return [pattern]
-    found = sorted(name for name in there if fnmatch.fnmatchcase(name, pattern))
+    found = sorted(name for name in there if fnmatch.fnmatchcase(name, pattern) and not INTERMEDIATE.match(name))
     if not found:
         raise BandwidthError(
             f"devices {pattern!r}: none is here (there are: {', '.join(sorted(there))}); correct the pattern"
@@ -139,6 +148,20 @@ def look(names: Collection[str], there: Mapping[str, int], run: Run) -> dict[str
     return found
 
 
+def look_now(
+    names: Collection[str], there: Mapping[str, int], indexes: Callable[[], Mapping[str, int]], run: Run
+) -> dict[str, Attached]:
+    """Do what look() does, and leave out what goes away meanwhile. Raises CommandError, BandwidthError."""
+    while True:
+        try:
+            return look(names, there, run)
+        except commands.CommandError:
+            left = {name: index for name, index in indexes().items() if there.get(name) == index}
+            if len(left) == len(there):
+                raise
+            there = left
+
+
 def _attached(name: str, index: int, qdiscs: list[Any], filters: dict[str, list[Any]], run: Run) -> Attached:
     root = next((item for item in qdiscs if item.get("root")), {"kind": "noqueue", "handle": _DEFAULT_HANDLE})
     hooks = [item["kind"] for item in qdiscs if item["kind"] in ("clsact", "ingress")]
@@ -158,34 +181,6 @@ def _attached(name: str, index: int, qdiscs: list[Any], filters: dict[str, list[
         filters={hook: tuple(item for item in found if item.get("options")) for hook, found in filters.items()},
         classes=frozenset(tree.parse_classes(classes)),
     )
-
-
-def kernel_has(kind: str, run: Run) -> bool:
-    """Tell whether the kernel has a queueing discipline, by adding one in a network namespace that goes at once."""
-    return run(["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", kind], check=False).status == 0
-
-
-def choose_plane(name: str, wanted: str, hook: str, seen: Attached, run: Run) -> str:
-    """Return the plane of a device: the first that works, or the wanted one. Raises BandwidthError when it can't be."""
-    if hook == "pod":
-        if wanted != "auto":
-            raise BandwidthError(f"device {name}: has hook pod, where packets are only marked; leave its plane out")
-        return "stamp"
-    if hook == "ingress":
-        if wanted not in ("auto", "police"):
-            raise BandwidthError(f"device {name}: only plane police works at hook ingress, as nothing queues there")
-        return "police"
-    if wanted != "auto":
-        if wanted in ("edt", "htb") and not (wanted == "edt" and seen.paces()):
-            kind = "fq" if wanted == "edt" else "htb"
-            if not kernel_has(kind, run):
-                raise BandwidthError(
-                    f"device {name}: plane {wanted} needs sch_{kind}, which this kernel lacks; use auto"
-                )
-        return wanted
-    if seen.paces() or kernel_has("fq", run):
-        return "edt"
-    return "htb" if kernel_has("htb", run) else "police"
 
 
 def our_filter(seen: Attached, hook: str) -> Mapping[str, Any] | None:
@@ -220,14 +215,28 @@ def root_lines(name: str, plane: str, seen: Attached, replace: bool) -> list[str
     return [f"qdisc add dev {name} root handle {FQ_HANDLE} fq {_FQ_OPTIONS}"]
 
 
-def filter_lines(name: str, hook: str, pins: str, seen: Attached) -> list[str]:
-    """Return the lines that attach the program of a hook. Raises BandwidthError."""
+def filter_lines(name: str, hook: str, pins: str, seen: Attached, target: str = "") -> list[str]:
+    """Return the lines that attach the program of a hook, or that divert to a target. Raises BandwidthError."""
     place = HOOKS[hook]
     if seen.hooks == "ingress" and place.direction == "egress":
         raise BandwidthError(f"device {name}: has qdisc ingress, beside which clsact can't be; replace it by clsact")
-    program = os.path.join(pins, "programs", place.program)
     made = [] if seen.hooks else [f"qdisc add dev {name} clsact"]
-    return [*made, f"filter replace dev {name} {place.key} bpf da object-pinned {program}"]
+    start = f"filter replace dev {name} {place.key} bpf"
+    if target:
+        program = os.path.join(pins, "programs", DIVERT)
+        return [*made, f"{start} object-pinned {program} action mirred egress redirect dev {target}"]
+    return [*made, f"{start} da object-pinned {os.path.join(pins, 'programs', place.program)}"]
+
+
+def target_of(entry: Mapping[str, Any]) -> str:
+    """Return the device to which an entry diverts packets, the empty text for none."""
+    actions = entry["options"].get("actions", [])
+    return next((str(item.get("to_dev", "")) for item in actions if item.get("kind") == "mirred"), "")
+
+
+def fresh(index: int = 0) -> Attached:
+    """Return what a device has that is yet to be made."""
+    return Attached(index, "noqueue", _DEFAULT_HANDLE, (), "", {"egress": (), "ingress": ()}, frozenset())
 
 
 def detach_lines(
@@ -238,7 +247,8 @@ def detach_lines(
     ``hooks`` has the record of each; with ``keep_root`` a hook that needs the root qdisc remains. What is somebody
     else's stays.
     """
-    mine = [hook for hook in hooks if program_id(our_filter(seen, hook)) in ids - {0}]
+    there = [*hooks, *(["learn"] if "ingress" in hooks and "learn" not in hooks else [])]
+    mine = [hook for hook in there if program_id(our_filter(seen, hook)) in ids - {0}]
     lines = [f"filter delete dev {name} {HOOKS[hook].key} bpf" for hook in mine]
     remaining = sum(len(found) for found in seen.filters.values()) - len(mine)
     if any(raw.get("made_clsact") for raw in hooks.values()) and seen.hooks == "clsact" and not remaining:
@@ -250,6 +260,6 @@ def detach_lines(
 
 
 def apply(lines: Sequence[str], run: Run) -> None:
-    """Carry out lines of tc(8), stopping at the first that is refused. Raises CommandError."""
-    if lines:
-        run(["tc", "-batch", "-"], input_text="\n".join(lines) + "\n")
+    """Carry out lines of tc(8), and of ip(8) about links, up to the first that is refused. Raises CommandError."""
+    for about_links, part in itertools.groupby(lines, key=lambda line: line.startswith(_LINK)):
+        run(["ip" if about_links else "tc", "-batch", "-"], input_text="\n".join(part) + "\n")

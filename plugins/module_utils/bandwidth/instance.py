@@ -27,7 +27,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.value
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import bpf, bpf_layout, bpf_object
 
 BPFFS = "/sys/fs/bpf"
-PROGRAMS = ("shape", "police", "stamp")
+PROGRAMS = ("shape", "police", "stamp", "divert", "learn")
 _OURS = "colocation-testbed"
 _SCHEMA = 1
 # Files that the kernel itself puts into each BPF file system (CONFIG_BPF_PRELOAD).
@@ -62,6 +62,7 @@ class State:
     variant: str = ""
     object_sha256: str = ""
     mounted: bool = False
+    missing: Sequence[str] = ()
     pools: Mapping[str, Any] = field(default_factory=dict)
     classes: Mapping[str, Any] = field(default_factory=dict)
     devices: Mapping[str, Any] = field(default_factory=dict)
@@ -135,12 +136,27 @@ def is_bpffs(path: str, proc_root: str = "/proc") -> bool:
     return bool(kinds) and kinds[-1] == "bpf"
 
 
+def check_bpffs(place: Place, proc_root: str = "/proc") -> None:
+    """Refuse a host on which no instance can be pinned. Raises BandwidthError."""
+    if not os.path.isdir(place.bpffs):
+        raise BandwidthError(f"bpffs {place.bpffs}: is not a directory; make it, or give the usual {BPFFS}")
+    known = files.read_text(os.path.join(proc_root, "filesystems")).split()
+    if not is_bpffs(place.bpffs, proc_root) and "bpf" not in known:
+        raise BandwidthError(
+            f"bpffs {place.bpffs}: this kernel has no BPF file system; use one with CONFIG_BPF_SYSCALL"
+        )
+
+
 def open_instance(place: Place, layout: bpf_layout.Layout, names: Sequence[str]) -> Instance | None:
     """Open the pinned maps; None when there are none. Raises BpfError."""
     maps: dict[str, bpf.Map] = {}
     try:
         for name in names:
-            maps[name] = bpf.map_of(bpf.get(os.path.join(place.pins, "maps", name)))
+            try:
+                maps[name] = bpf.map_of(bpf.get(os.path.join(place.pins, "maps", name)))
+            except bpf.BpfError as exc:
+                if name != bpf_object.OPTIONAL_MAP or exc.number != errno.ENOENT:
+                    raise
     except bpf.BpfError as exc:
         for item in maps.values():
             os.close(item.fd)
@@ -161,8 +177,6 @@ def create(place: Place, variants: Sequence[tuple[str, bytes]], before: State) -
 
     What was mounted is written down first: whoever takes back a run that was killed must know it.
     """
-    if not os.path.isdir(place.bpffs):
-        raise BandwidthError(f"bpffs {place.bpffs}: is not a directory; make it, or give the usual {BPFFS}")
     mounted = before.mounted or not is_bpffs(place.bpffs)
     write_state(place, replace(before, mounted=mounted))
     if not is_bpffs(place.bpffs):
@@ -186,7 +200,7 @@ def create(place: Place, variants: Sequence[tuple[str, bytes]], before: State) -
     for fd in loaded.programs.values():
         os.close(fd)
     digest = hashlib.sha256(dict(variants)[variant]).hexdigest()
-    made = replace(before, variant=variant, object_sha256=digest, mounted=mounted)
+    made = replace(before, variant=variant, object_sha256=digest, mounted=mounted, missing=list(loaded.missing))
     return Instance(place, loaded.maps, loaded.layout), made
 
 
@@ -225,13 +239,15 @@ def present_tables(instance: Instance) -> Tables:
         order=tuple(order) if isinstance(order, list) else (order,),
         levels_mask=mask if isinstance(mask, int) else 0,
         carrier=carrier if isinstance(carrier, int) else 0,
+        sockets=bool(meta["sockets"]),
     )
 
 
 def _used(found: bpf.Map, first: int, count: int) -> dict[int, bytes]:
-    values, empty = bpf.items(found), bytes(found.value_size)
-    part = {number: values[struct.pack("<I", first + number)] for number in range(count)}
-    return {number: value for number, value in part.items() if value != empty}
+    size = found.value_size
+    values, empty = bpf.array_values(found), bytes(size)
+    part = (values[place : place + size] for place in range(first * size, (first + count) * size, size))
+    return {number: value for number, value in enumerate(part) if value != empty}
 
 
 def write_tables(instance: Instance, before: Tables, wanted: Tables) -> None:
@@ -266,6 +282,7 @@ def write_tables(instance: Instance, before: Tables, wanted: Tables) -> None:
         "order": wanted.order,
         "levels_mask": wanted.levels_mask,
         "carrier": wanted.carrier,
+        "sockets": 0,
     }
     bpf.update(maps["meta"], bytes(4), layout["meta"].pack({**kept, **changed}))
     for name in MEMBER_MAPS:
@@ -273,6 +290,10 @@ def write_tables(instance: Instance, before: Tables, wanted: Tables) -> None:
         bpf.update_many(
             maps[name], {key: value for key, value in wanted.members[name].items() if old.get(key) != value}
         )
+    if wanted.sockets:
+        # Only now, or sockets would keep what members said before. Never a number that was used since the start.
+        changed["sockets"] = time.monotonic_ns() // 1_000_000 % 2**32 or 1
+        bpf.update(maps["meta"], bytes(4), layout["meta"].pack({**kept, **changed}))
 
 
 def _reset(found: bpf.Map, numbers: set[int], cpus: int = 1) -> None:

@@ -16,8 +16,10 @@ from ansible_collections.colocation.testbed.plugins.module_utils import commands
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import (
     devices,
     instance,
+    intermediate,
     objects,
     plan,
+    shaping,
     tables,
     values,
 )
@@ -43,28 +45,26 @@ class Outcome:
     lines: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     variant: str = ""
+    elapsed_ms: float = 0.0
 
 
 @dataclass(frozen=True)
 class _Plan:
     policy: values.Policy
     tables: tables.Tables
-    devices: list[tuple[str, plan.DevicePlan]]
-    undo: list[str]
+    shaping: shaping.Shaping
     warnings: tuple[str, ...]
 
     @property
-    def lines(self) -> list[str]:
-        # Two hooks of a device ask for the same clsact.
-        return list(dict.fromkeys([*self.undo, *(line for _key, item in self.devices for line in item.lines)]))
-
-    @property
-    def entries(self) -> dict[bytes, bytes]:
-        return {item.key: item.entry for _key, item in self.devices if item.key}
+    def entries(self) -> dict[bytes, bytes] | None:
+        """Return what the map of devices must hold, None where they weren't looked at."""
+        if not self.shaping.seen:
+            return None
+        return {item.key: item.entry for _key, item in self.shaping.plans if item.key}
 
     @property
     def records(self) -> dict[str, Any]:
-        return {key: item.record for key, item in self.devices}
+        return {key: item.record for key, item in self.shaping.plans}
 
 
 @functools.lru_cache(maxsize=1)
@@ -79,14 +79,18 @@ def open_at(place: Place) -> Instance | None:
     return instance.open_instance(place, layout, names)
 
 
-def _plan(wanted: Wanted, state: State, place: Place, named: frozenset[str], host: Host) -> _Plan:
+def _plan(wanted: Wanted, state: State, place: Place, named: frozenset[str], host: Host, look: bool = True) -> _Plan:
     layout, _names = _layout()
     policy = plan.policy_of(wanted, state)
     resolved, found, warnings = plan.find(wanted, named, host)
-    stamps = any(item.hook == "pod" for item in wanted.devices.values())
-    content = tables.tables(replace(policy, classes=resolved.classes), found, layout, stamps)
-    parts, undo, more = plan.plan_devices(wanted, state, policy, place, layout, named, host)
-    return _Plan(policy, content, parts, undo, (*warnings, *more))
+    marks = any(item.hook == "pod" for item in wanted.devices.values())
+    parts = None if look else shaping.as_recorded(state)
+    if parts is None:
+        parts = shaping.plan_devices(wanted, state, policy, place, layout, named, host)
+    content = tables.tables(replace(policy, classes=resolved.classes), found, layout, marks, parts.diverts)
+    if content.sockets:
+        warnings += [f"instance {place.name}: this kernel lacks {text}" for text in state.missing]
+    return _Plan(policy, content, parts, (*warnings, *parts.warnings))
 
 
 def _entries(opened: Instance) -> dict[bytes, bytes]:
@@ -118,11 +122,13 @@ def _state(wanted: Wanted, made: _Plan, base: State) -> State:
 
 
 def reconcile(
-    place: Place, edit: Edit, named: frozenset[str], book: journal.Journal, by: str, check: bool, host: Host
-) -> Outcome:
+    place: Place, edit: Edit, named: frozenset[str], book: journal.Journal, by: str, check: bool, host: Host,
+    look: bool = True,
+) -> Outcome:  # fmt: skip
     """Change what ``edit`` changes; ``named`` are the classes and devices whose absence from the host is an error.
 
-    Raises what ERRORS lists, and then the instance is as it was.
+    Without ``look`` devices are taken to be as they were left, where classes have no places on them. Raises what ERRORS
+    lists, and then the instance is as it was.
     """
     with instance.locked(place):
         state = instance.read_state(place) or State()
@@ -132,13 +138,15 @@ def reconcile(
         early = _foresee(wanted, state) if check else None
         if early is not None:
             return early
-        made = _plan(wanted, state, place, named, host)
         opened = open_at(place)
         try:
+            made = _plan(wanted, state, place, named, host, look or opened is None)
             after = _state(wanted, made, state)
             before = instance.present_tables(opened) if opened else None
-            same = opened is not None and before == made.tables and _entries(opened) == made.entries
-            changed = not same or bool(made.lines) or after != state
+            same = opened is not None and before == made.tables and made.entries in (None, _entries(opened))
+            changed = not same or bool(made.shaping.lines) or after != state
+            if opened is None:
+                instance.check_bpffs(place, host.proc_root)
             variant = state.variant
             if changed and not check:
                 variant = _carry_out(place, state, wanted, made, opened, before, book, by, host)
@@ -146,7 +154,7 @@ def reconcile(
             if opened is not None:
                 opened.close()
         shown = plan.picture(state), plan.picture(after)
-        return Outcome(changed, *shown, tuple(made.lines), made.warnings, variant)
+        return Outcome(changed, *shown, made.shaping.lines, made.warnings, variant)
 
 
 def _foresee(wanted: Wanted, state: State) -> Outcome | None:
@@ -211,10 +219,16 @@ def _make(place: Place, state: State, wanted: Wanted, made: _Plan, host: Host, b
 def _change(
     place: Place, opened: Instance, before: tables.Tables, wanted: Wanted, made: _Plan, after: State, host: Host
 ) -> None:
+    lines = made.shaping.lines
+    if made.shaping.makes_links:
+        devices.apply([line for line in lines if line.startswith("link ") and " delete " not in line], host.run)
+        # Now they have indexes, by which the maps know them.
+        made = _plan(wanted, after, place, frozenset(), host)
     instance.write_tables(opened, before, made.tables)
-    _write_entries(opened, made.entries)
-    devices.apply(made.lines, host.run)
-    left = _left_to_do(place, wanted, made, after, host) if made.lines else []
+    if made.entries is not None:
+        _write_entries(opened, made.entries)
+    devices.apply(made.shaping.lines, host.run)
+    left = _left_to_do(place, wanted, made, after, host) if lines else []
     if left or instance.present_tables(opened) != made.tables:
         raise BandwidthError(
             f"instance {place.name}: reads back other than written ({'; '.join(left) or 'maps'}); retry"
@@ -224,8 +238,7 @@ def _change(
 def _left_to_do(place: Place, wanted: Wanted, made: _Plan, after: State, host: Host) -> list[str]:
     """Return the lines that devices lack still: none, unless something did not take effect."""
     layout, _names = _layout()
-    parts, undo_lines, _warnings = plan.plan_devices(wanted, after, made.policy, place, layout, frozenset(), host)
-    return [*undo_lines, *(line for _key, item in parts for line in item.lines)]
+    return list(shaping.plan_devices(wanted, after, made.policy, place, layout, frozenset(), host).lines)
 
 
 def _roll_back(
@@ -236,7 +249,7 @@ def _roll_back(
     _write_entries(opened, entries)
     # From what is there now back to what was asked for before; the devices of both are known.
     both = replace(state, devices={**after.devices, **state.devices})
-    devices.apply(_plan(plan.wanted_of(state), both, place, frozenset(), host).lines, host.run)
+    devices.apply(_plan(plan.wanted_of(state), both, place, frozenset(), host).shaping.lines, host.run)
     instance.write_state(place, state)
 
 
@@ -251,18 +264,20 @@ def _remove(place: Place, state: State, book: journal.Journal, check: bool, host
 
 def _take_down(place: Place, state: State, host: Host) -> None:
     """Detach everything, give the devices back what they had, remove pins and state file."""
-    ids = frozenset(plan.program_ids(place).values())
+    ids = frozenset(shaping.program_ids(place).values())
     records = {(raw["name"], raw["hook"]): raw for raw in state.devices.values()}
     there = host.indexes()
     names = set(there) if ids else {name for name, _hook in records}
-    seen = devices.look(names, there, host.run)
+    seen = devices.look_now(names, there, host.indexes, host.run)
     lines = []
     for name, found in seen.items():
         # Another device may have the name now.
         kept = {hook: records.get((name, hook), {}) for hook in devices.HOOKS}
         kept = {hook: raw if raw.get("index") == found.index else {} for hook, raw in kept.items()}
         lines += devices.detach_lines(name, kept, ids, found, False)
-    devices.apply(lines, host.run)
+    recorded = shaping.recorded_links(state)
+    links = intermediate.look(place.name, recorded, host.run) if recorded else {}
+    devices.apply([*lines, *intermediate.delete_lines((), links)], host.run)
     instance.remove_pins(place, state.mounted)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(place.state_file)

@@ -45,6 +45,7 @@ class Tables:
     order: tuple[int, ...]
     levels_mask: int
     carrier: int
+    sockets: bool = False
 
 
 def handle(minor: int) -> int:
@@ -134,8 +135,21 @@ def _keys(item: Class, found: Found) -> list[tuple[str, bytes]]:
     ]
 
 
-def tables(policy: Policy, found: Found, layout: Layout, stamps: bool = False) -> Tables:
-    """Return what the maps must hold for a policy. Raises BpfError for values that do not fit."""
+def by_socket(policy: Policy) -> bool:
+    """Tell whether sockets decide about the class of what arrives."""
+    return any(
+        (item.cgroups or item.classids) and policy.pools[item.pool].direction == "ingress"
+        for item in policy.classes.values()
+    )
+
+
+def tables(policy: Policy, found: Found, layout: Layout, marks: bool = False, diverts: bool = False) -> Tables:
+    """Return what the maps must hold for a policy. Raises BpfError for values that do not fit.
+
+    ``marks`` says that packets are marked at pods' links, ``diverts`` that packets that arrive pass a device of ours.
+    """
+    sockets = diverts and by_socket(policy)
+    stamps = marks or sockets
     members: dict[str, dict[bytes, dict[str, int]]] = {name: {} for name in MEMBER_MAPS}
     pools, classes = {}, {}
     for name, item in policy.pools.items():
@@ -163,4 +177,5 @@ def tables(policy: Policy, found: Found, layout: Layout, stamps: bool = False) -
         order=tuple([*order, *[0] * (layout.constant("SOURCES") - len(order))]),
         levels_mask=mask,
         carrier=layout.constant("CARRIER_QUEUE" if stamps else "CARRIER_NONE"),
+        sockets=sockets,
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import quantity
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import pod_cgroup
 
 NS = 10**9
 DIRECTIONS = ("egress", "ingress")
@@ -76,6 +77,7 @@ class Class:
     classids: tuple[int, ...] = ()
     devices: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
+    pods: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,13 @@ def prefix(value: Any, where: str) -> str:
         raise _refuse(where, f"{value!r} is not a network ({exc}); write one such as '10.0.0.0/24'") from exc
 
 
+def _pod(value: Any, where: str) -> str:
+    found = pod_cgroup.normal(str(value))
+    if found is None:
+        raise _refuse(where, f"{value!r} is not the uid of a pod; write metadata.uid, 32 hexadecimal digits")
+    return found
+
+
 def traffic_class(raw: Mapping[str, Any]) -> Class:
     """Return a class as a module's options describe it. Raises BandwidthError."""
     name = check_name(raw["name"], "class")
@@ -220,14 +229,15 @@ def traffic_class(raw: Mapping[str, Any]) -> Class:
         classids=tuple(classid(item, f"{where}: classids") for item in raw.get("classids") or ()),
         devices=tuple(check_device(item) for item in raw.get("devices") or ()),
         prefixes=tuple(prefix(item, f"{where}: prefixes") for item in raw.get("prefixes") or ()),
+        pods=tuple(_pod(item, f"{where}: pods") for item in raw.get("pods") or ()),
         **fields,
     )
     if not 0 <= item.priority < PRIORITIES:
         raise _refuse(where, f"priority {item.priority} is not 0, 1 or 2 (2 comes first)")
     if item.limit and item.request > item.limit:
         raise _refuse(where, "request is above limit; lower it or raise limit")
-    if not (item.cgroups or item.classids or item.devices or item.prefixes):
-        raise _refuse(where, "has nothing that it is recognised by; give cgroups, classids, devices or prefixes")
+    if not (item.cgroups or item.classids or item.devices or item.prefixes or item.pods):
+        raise _refuse(where, "has nothing that it is recognised by; give cgroups, classids, devices, prefixes or pods")
     return item
 
 
@@ -245,7 +255,6 @@ def check(policy: Policy) -> None:
     """Check what concerns several pools and classes. Raises BandwidthError."""
     owners: dict[tuple[str, str, Any], str] = {}
     requests: dict[str, int] = {}
-    networks: dict[str, list[tuple[Any, str]]] = {}
     for item in policy.classes.values():
         if item.pool not in policy.pools:
             known = ", ".join(sorted(policy.pools)) or "none"
@@ -254,36 +263,21 @@ def check(policy: Policy) -> None:
             )
         direction = policy.pools[item.pool].direction
         requests[item.pool] = requests.get(item.pool, 0) + item.request
-        for kind, values in (("cgroup", item.cgroups), ("classid", item.classids), ("device", item.devices)):
+        networks = [_network(text) for text in item.prefixes]
+        for kind, values in (
+            ("cgroup", item.cgroups), ("classid", item.classids), ("device", item.devices), ("prefix", networks),
+            ("pod", item.pods),
+        ):  # fmt: skip
             for value in values:
                 owner = owners.setdefault((direction, kind, value), item.name)
                 if owner != item.name:
                     raise _refuse(f"class {item.name}", f"{kind} {value} belongs to class {owner}; give it to one only")
-        for text in item.prefixes:
-            networks.setdefault(direction, []).append((_network(text), item.name))
-    for found in networks.values():
-        _check_overlap(found)
     for name, total in requests.items():
         have = policy.pools[name].total
         if have and total > have:
             raise _refuse(
                 f"pool {name}", f"requests of its classes sum to {8 * total} bit/s, above total {8 * have}; lower some"
             )
-
-
-def _check_overlap(found: list[tuple[Any, str]]) -> None:
-    # Sorted by start, a network that overlaps another follows the widest one before it that is still open.
-    open_networks: list[tuple[Any, str]] = []
-    for network, owner in sorted(found, key=lambda item: (item[0].version, item[0].network_address, item[0].prefixlen)):
-        open_networks = [
-            item for item in open_networks if item[0].version == network.version and item[0].overlaps(network)
-        ]
-        for other, name in open_networks:
-            if name != owner:
-                raise _refuse(
-                    f"class {owner}", f"prefix {network} overlaps {other} of class {name}; make them disjoint"
-                )
-        open_networks.append((network, owner))
 
 
 def assign(names: Iterable[str], numbers: Mapping[str, int], first: int, end: int, what: str) -> dict[str, int]:

@@ -21,7 +21,7 @@ BTF_LOAD = 18
 MAP_LOOKUP_BATCH, _LOOKUP_AND_DELETE, MAP_UPDATE_BATCH = 24, 25, 26
 ENABLE_STATISTICS = 32
 SCHED_CLS = 3
-HASH, ARRAY, PERCPU_ARRAY, LPM_TRIE = 1, 2, 6, 11
+HASH, ARRAY, PERCPU_ARRAY, LPM_TRIE, SOCKET_STORAGE = 1, 2, 6, 11, 24
 NAME_LENGTH = 15
 _SYSTEM_CALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280}
 _ATTRIBUTES_SIZE = 152
@@ -118,7 +118,9 @@ def create_map(
 ) -> Map:
     """Make a map; with ``lock_offset`` its values hold a spin lock there. Raises BpfError."""
     btf_fd = key_type = value_type = 0
-    if lock_offset is not None:
+    if kind == SOCKET_STORAGE:
+        btf_fd, key_type, value_type = load_btf(integers_btf(key_size, value_size)), 1, 2
+    elif lock_offset is not None:
         btf_fd, key_type, value_type = load_btf(lock_btf(value_size, lock_offset)), 1, 3
     try:
         attributes = _attributes(
@@ -129,6 +131,14 @@ def create_map(
     finally:
         if btf_fd:
             os.close(btf_fd)
+
+
+def integers_btf(key_size: int, value_size: int) -> bytes:
+    """Return type information of two integers of some sizes in bytes: a key (1) and a value (2)."""
+    sizes = {b"key": key_size, b"value": value_size}
+    strings = b"\0" + b"".join(name + b"\0" for name in sizes)
+    types = b"".join(struct.pack("<4I", strings.index(name), 1 << 24, size, 8 * size) for name, size in sizes.items())
+    return _btf(types, strings)
 
 
 def lock_btf(value_size: int, lock_offset: int) -> bytes:
@@ -144,6 +154,10 @@ def lock_btf(value_size: int, lock_offset: int) -> bytes:
     types = struct.pack("<4I", place(b"int"), 1 << 24, 4, 32)
     types += struct.pack("<6I", place(b"bpf_spin_lock"), 4 << 24 | 1, 4, place(b"val"), 1, 0)
     types += struct.pack("<6I", place(b"value"), 4 << 24 | 1, value_size, place(b"lock"), 2, lock_offset * 8)
+    return _btf(types, strings)
+
+
+def _btf(types: bytes, strings: bytes) -> bytes:
     header = struct.pack("<HBBIIIII", 0xEB9F, 1, 0, 24, 0, len(types), len(types), len(strings))
     return header + types + strings
 
@@ -219,8 +233,8 @@ def update_many(found: Map, items: dict[bytes, bytes]) -> None:
             update(found, key, value)
 
 
-def _read_batch(found: Map) -> list[tuple[bytes, bytes]] | None:
-    """Return all elements by one call; None where the kernel has none for this type (before Linux 5.6)."""
+def _read_batch(found: Map) -> tuple[int, bytes, bytes] | None:
+    """Return number, keys and values of all elements by one call; None where the kernel has none (before Linux 5.6)."""
     size, count = found.value_size, found.max_entries
     # Hash tables give back the number of a bucket there, other types a key.
     following = ctypes.create_string_buffer(max(found.key_size, 4))
@@ -236,16 +250,26 @@ def _read_batch(found: Map) -> list[tuple[bytes, bytes]] | None:
         if exc.number != errno.ENOENT:
             raise
     (filled,) = struct.unpack_from("<I", attributes.raw, 32)
-    keys_raw, values_raw = numbers.raw, values.raw
-    step = found.key_size
-    return [(keys_raw[n * step : n * step + step], values_raw[n * size : n * size + size]) for n in range(filled)]
+    return filled, numbers.raw, values.raw
+
+
+def array_values(found: Map) -> bytes:
+    """Return the values of an array one behind the other, in the order of their numbers. Raises BpfError."""
+    read = _read_batch(found)
+    if read is not None:
+        # Arrays are read in order, so the keys tell nothing new.
+        return read[2]
+    empty = bytes(found.value_size)
+    return b"".join(lookup(found, struct.pack("<I", number)) or empty for number in range(found.max_entries))
 
 
 def items(found: Map) -> dict[bytes, bytes]:
     """Return all keys of a map that isn't per CPU with their values. Raises BpfError."""
     read = _read_batch(found)
     if read is not None:
-        return dict(read)
+        filled, keys_raw, values_raw = read
+        step, size = found.key_size, found.value_size
+        return {keys_raw[n * step : n * step + step]: values_raw[n * size : n * size + size] for n in range(filled)}
     pairs = ((key, lookup(found, key)) for key in keys(found))
     return {key: value for key, value in pairs if value is not None}
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel.bpf impo
 Value = Union[int, Sequence[int]]
 Values = Mapping[str, Value]
 
-VERSION = 1
+VERSION = 2
 _ENTRY = struct.Struct("<40s4I")
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
@@ -37,8 +39,20 @@ class Structure:
     size: int
     fields: Mapping[str, Field]
 
+    @functools.cached_property
+    def _whole(self) -> struct.Struct | None:
+        """Return one format for all fields, None where there are arrays or gaps between fields."""
+        found = sorted(self.fields.values(), key=lambda item: item.offset)
+        packed = struct.Struct("<" + "".join(_CODES[item.size] for item in found))
+        simple = all(item.count == 1 for item in found) and list(self.fields.values()) == found
+        return packed if simple and packed.size == self.size else None
+
     def pack(self, values: Values) -> bytes:
         """Return the bytes of a structure; fields that aren't named are 0. Raises BpfError for what doesn't fit."""
+        if self._whole is not None and values.keys() <= self.fields.keys():
+            # One call instead of one for each field: it counts where there are hundreds of classes.
+            with contextlib.suppress(struct.error):
+                return self._whole.pack(*[values.get(name, 0) for name in self.fields])
         data = bytearray(self.size)
         for name, value in values.items():
             field = self.fields.get(name)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +20,32 @@ _MAP_BY_FD = 1 << 4
 _CALL, _EXIT = 0x85, 0x95
 _SET_R0 = 0xB7
 _SPIN_LOCK = 93
-# Helpers that a kernel may lack without harm: their result is 0 there (number -> what is missing then).
-OPTIONAL_HELPERS = {151: "classes by net_cls classid"}
+_SET = 0xB7
 _LOCK = "lock"
+Instruction = tuple[int, int, int, int]
+_LEAVE: tuple[Instruction, ...] = ((_SET_R0, 0, 0, 0), (_EXIT, 0, 0, 0))
+
+
+@dataclass(frozen=True)
+class Optional:
+    """Helpers that a kernel may lack without harm, as their results are 0 there: what is missing then, and a probe."""
+
+    helpers: tuple[int, ...]
+    missing: str
+    probe: tuple[Instruction, ...]
+
+
+OPTIONAL = (
+    Optional((151,), "classes by net_cls classid", ((_CALL, 0, 0, 151), *_LEAVE)),
+    Optional(
+        (192,),
+        "times of reception behind an intermediate device",
+        ((_SET, 2, 0, 0), (_SET, 3, 0, 0), (_CALL, 0, 0, 192), *_LEAVE),
+    ),
+)
+# A map type that a kernel may lack, the helpers that go with it, and what is missing then.
+OPTIONAL_MAP = "sockets"
+MAP_HELPERS, _MAP_USE = (69, 84, 85, 86, 95, 107), "classes by control group for what arrives"
 
 
 @dataclass(frozen=True)
@@ -39,7 +63,7 @@ class Loaded:
             os.close(fd)
 
 
-def instructions(code: bytes) -> list[tuple[int, int, int, int]]:
+def instructions(code: bytes) -> list[Instruction]:
     """Return (operation, registers, offset, immediate) of each instruction."""
     return list(_INSTRUCTION.iter_unpack(code))
 
@@ -54,11 +78,10 @@ def calls(code: bytes) -> set[int]:
     return found
 
 
-def has_helper(number: int) -> bool:
-    """Tell whether the kernel lets a traffic-control program call a helper with the packet as its argument."""
-    code = b"".join(_INSTRUCTION.pack(*item) for item in ((_CALL, 0, 0, number), (_SET_R0, 0, 0, 0), (_EXIT, 0, 0, 0)))
+def loads(code: Sequence[Instruction]) -> bool:
+    """Tell whether the kernel takes a traffic-control program."""
     try:
-        os.close(bpf.load_program("probe", code, "GPL"))
+        os.close(bpf.load_program("probe", b"".join(_INSTRUCTION.pack(*item) for item in code), "GPL"))
     except BpfError:
         return False
     return True
@@ -105,37 +128,62 @@ def _check_reused(found: Map, wanted: bpf_elf.MapDefinition) -> None:
         )
 
 
+def _make_maps(
+    wanted: Sequence[bpf_elf.MapDefinition], maps: dict[str, Map], layout: bpf_layout.Layout, locks: bool
+) -> list[int]:
+    """Make the maps that aren't there and add them to ``maps``; return their file descriptors. Raises BpfError."""
+    opened: list[int] = []
+    try:
+        for item in wanted:
+            if item.name in maps:
+                _check_reused(maps[item.name], item)
+                continue
+            lock = _lock_offset(item.name, layout) if locks else None
+            try:
+                maps[item.name] = bpf.create_map(
+                    item.name, item.type, item.key_size, item.value_size, item.max_entries, item.flags, lock
+                )
+            except BpfError as exc:
+                if item.name != OPTIONAL_MAP or exc.number == errno.EPERM:
+                    raise
+                continue
+            opened.append(maps[item.name].fd)
+    except BpfError:
+        for fd in opened:
+            os.close(fd)
+        raise
+    return opened
+
+
 def load(
     content: bytes,
     name: str = "object",
     reused: Mapping[str, Map] | None = None,
-    helper_probe: Callable[[int], bool] = has_helper,
+    probe: Callable[[Sequence[Instruction]], bool] = loads,
 ) -> Loaded:
     """Load an object; ``reused`` are maps that exist already. Raises BpfError, and then leaves nothing open."""
     parts = bpf_elf.parse(content, name)
     layout = bpf_layout.parse(parts.layout)
     called = {number for program in parts.programs for number in calls(program.instructions)}
-    lacking = [number for number in sorted(called & set(OPTIONAL_HELPERS)) if not helper_probe(number)]
-    maps, programs, opened = dict(reused or {}), dict[str, int](), list[int]()
+    lacking = [item for item in OPTIONAL if called & set(item.helpers) and not probe(item.probe)]
+    without, missing = [number for item in lacking for number in item.helpers], [item.missing for item in lacking]
+    maps, programs = dict(reused or {}), dict[str, int]()
+    opened = _make_maps(parts.maps, maps, layout, _SPIN_LOCK in called)
+    there = dict(maps)
+    if any(item.name == OPTIONAL_MAP for item in parts.maps) and OPTIONAL_MAP not in maps:
+        without, missing = [*without, *MAP_HELPERS], [*missing, _MAP_USE]
+        # A program must name some map where it names this one, although no call is left that would use it.
+        there[OPTIONAL_MAP] = next(iter(maps.values()))
     try:
-        for wanted in parts.maps:
-            if wanted.name in maps:
-                _check_reused(maps[wanted.name], wanted)
-                continue
-            lock = _lock_offset(wanted.name, layout) if _SPIN_LOCK in called else None
-            maps[wanted.name] = bpf.create_map(
-                wanted.name, wanted.type, wanted.key_size, wanted.value_size, wanted.max_entries, wanted.flags, lock
-            )
-            opened.append(maps[wanted.name].fd)
         for program in parts.programs:
-            code = without_calls(with_maps(program, maps), lacking)
+            code = without_calls(with_maps(program, there), without)
             programs[program.name] = bpf.load_program(program.name, code, parts.license)
             opened.append(programs[program.name])
     except BpfError:
         for fd in opened:
             os.close(fd)
         raise
-    return Loaded(maps, programs, layout, tuple(OPTIONAL_HELPERS[number] for number in lacking))
+    return Loaded(maps, programs, layout, tuple(missing))
 
 
 def load_first(objects: Sequence[tuple[str, bytes]]) -> tuple[str, Loaded]:

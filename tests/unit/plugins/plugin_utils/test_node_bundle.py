@@ -38,7 +38,7 @@ def test_it_runs_alone_and_holds_every_command(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     usage = subprocess.run(argv, capture_output=True, text=True, check=False, cwd="/", timeout=60)
     assert usage.returncode == 2
-    assert "supervise|sample|hold-pm-qos|load" in usage.stderr
+    assert "supervise|sample|hold-pm-qos|load|bandwidth-apply" in usage.stderr
 
 
 def test_the_commands_are_those_of_the_entry_point():

@@ -47,7 +47,8 @@ def test_maps_hold_the_structures_that_the_object_describes(variant: str) -> Non
         name: sizes[name] for name in VALUES
     }
     assert sizes["pool_shards"] == layout["shard"].size * layout.constant("SHARDS")
-    assert set(sizes) == {*VALUES, "pool_shards"}
+    assert sizes["sockets"] == 8
+    assert set(sizes) == {*VALUES, "pool_shards", "sockets"}
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -75,7 +76,7 @@ def test_variants_differ_in_code_only() -> None:
     assert (
         [item.name for item in first.programs]
         == [item.name for item in second.programs]
-        == ["shape", "police", "stamp"]
+        == ["shape", "police", "stamp", "learn", "divert"]
     )
     assert first.license == "GPL"
 
@@ -115,7 +116,7 @@ def test_an_object_of_another_layout_is_refused() -> None:
     assert layout.constant("LAYOUT_VERSION") == bpf_layout.VERSION
     place = parts.layout.index(b"=LAYOUT_VERSION\0") + 40
     other = parts.layout[:place] + struct.pack("<I", 99) + parts.layout[place + 4 :]
-    with pytest.raises(BpfError, match="BPF object: is of layout 99, but this code works with 1; install"):
+    with pytest.raises(BpfError, match="BPF object: is of layout 99, but this code works with 2; install"):
         bpf_layout.parse(other)
 
 
@@ -186,7 +187,17 @@ def test_a_map_that_is_missing_is_named() -> None:
 def test_an_instance_of_another_layout_is_not_reused() -> None:
     maps = {"meta": bpf.Map("meta", -1, bpf.ARRAY, 4, 8, 1)}
     with pytest.raises(BpfError, match="map meta: exists with another layout; remove the bandwidth instance"):
-        bpf_object.load(CONTENT["atomic"], reused=maps, helper_probe=lambda number: True)
+        bpf_object.load(CONTENT["atomic"], reused=maps, probe=lambda code: True)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_helper_beyond_the_oldest_kernel_is_optional(variant: str) -> None:
+    """Numbers grow with time: 98 is the last of Linux 5.1, the oldest kernel that one of the variants is for."""
+    called = {number for item in parsed(variant)[0].programs for number in bpf_object.calls(item.instructions)}
+    optional = {number for item in bpf_object.OPTIONAL for number in item.helpers} | set(bpf_object.MAP_HELPERS)
+    newer = {number for number in called if number > 98}
+    assert newer
+    assert newer <= optional
 
 
 def test_no_variant_at_all_is_an_error() -> None:
