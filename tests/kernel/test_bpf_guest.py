@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 from tooling import ROOT, passed_tests
 
-from tests.support import uml
+from tools.bandwidth import accuracy, boot, guest
 
 SUITE = ("test_bpf_pace.py", "test_bpf_classify.py", "test_bpf_waterline.py", "test_bpf_planes.py")
-MODULES = ("veth", "sch_ingress", "cls_bpf", "sch_fq")
-# Mbit/s, accounting, flows, seconds. On a quiet machine it is more exact than what can be asserted anywhere.
-CASES = ((50, "payload", 16, 5), (200, "payload", 16, 5), (50, "wire", 16, 5))
+
+pytestmark = pytest.mark.skipif(not guest.is_there(), reason="needs linux.uml (Debian package user-mode-linux)")
 
 
 def test_suite_passes_on_another_kernel(tmp_path: Path) -> None:
     files = " ".join(str(ROOT / "tests" / "kernel" / name) for name in SUITE)
     options = f"-q --color=no -p no:cacheprovider --basetemp={tmp_path}/inside"
-    shown = uml.run(tmp_path, f"cd {ROOT} && {sys.executable} -m pytest {options} {files}\n", timeout_s=900)
+    shown = guest.run(tmp_path, f"cd {ROOT} && {sys.executable} -m pytest {options} {files}\n", timeout_s=900)
     assert not re.search(r"\d+ (failed|error)", shown), shown[-6000:]
     assert passed_tests(shown) > 150, shown[-6000:]
 
 
-def test_departure_times_give_the_rate_that_was_asked(tmp_path: Path) -> None:
-    if shutil.which("iperf3") is None:
-        pytest.skip("needs iperf3")
-    paths = f"PYTHONPATH={ROOT}/collections:{ROOT}:{ROOT}/tests/lib"
-    script = f"cd {ROOT} && {paths} {sys.executable} tests/support/edt_in_guest.py {tmp_path} '{json.dumps(CASES)}'\n"
-    shown = uml.run(tmp_path, script, MODULES, timeout_s=300)
-    found = [json.loads(line.split(" ", 1)[1]) for line in shown.splitlines() if line.startswith("measured ")]
-    assert len(found) == len(CASES), shown[-4000:]
-    for item in found:
-        ideal = item["mbit"] * (1448 / 1514 if item["accounting"] == "wire" else 1)
-        assert item["arrived_mbit"] == pytest.approx(ideal, rel=0.04), item
+@pytest.mark.parametrize(("what", "mbits"), [("payload", [50, 200]), ("wire", [50])])
+def test_departure_times_give_the_rate_that_was_asked(what: str, mbits: list[int]) -> None:
+    """On a quiet machine it is more exact than what can be asserted anywhere."""
+    options = {"plane": "edt", "accounting": what, "mbits": mbits, "flows": 16, "repeats": 1, "seconds": 3, "seed": 1}
+    rows = boot.take("one_class", options, timeout_s=300).rows
+    assert len(rows) == len(mbits)
+    for row in rows:
+        assert row["arrived_bit"] == pytest.approx(accuracy.ideal_bit(row["mbit"], what), rel=0.04), row

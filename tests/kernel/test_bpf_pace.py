@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import bpf
-from tests.support.bpf_bench import LOOPBACK, MS, SECOND, START, Bench, ethernet, ipv4, ipv6
+from tools.bandwidth.single_packets import LOOPBACK, MS, SECOND, START, Bench, ethernet, ipv4, ipv6
 
 FRAME = 1514  # 14 Ethernet, 20 IPv4, 32 TCP, 1448 payload
 HEADERS = 66

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.bpf_bench import MS, SECOND, START, Bench
+from tools.bandwidth.single_packets import MS, SECOND, START, Bench
 
 FRAME = 1514
 WATERLINE = 20_971_520  # 20 MiB/s
