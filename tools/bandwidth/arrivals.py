@@ -50,7 +50,7 @@ def _program(map_fd: int) -> bytes:
 
 
 def unrolled(slots: dict[int, int], start_ms: int) -> tuple[Bins, Bins]:
-    """Return bytes by ms of the monotonic clock, of even and of odd senders; slots must have been empty at the start."""
+    """Return bytes by ms of the monotonic clock, of even and of odd senders, from slots that were empty at first."""
     parities: tuple[Bins, Bins] = ({}, {})
     for slot, size in slots.items():
         millisecond = start_ms + ((slot % SLOTS - start_ms) % SLOTS)

@@ -62,7 +62,8 @@ def take(part: str, options: Mapping[str, Any], timeout_s: float) -> Found:
                     Path(layout.path(controller, group), "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
 
         paths = f"PYTHONPATH={ROOT / 'collections'}:{ROOT} PYTHONDONTWRITEBYTECODE=1"
-        script = f"uname -r > {directory}/kernel\ncd {ROOT}\n{paths} {sys.executable} -m tools.bandwidth.inside {directory}\n"
+        program = f"{paths} {sys.executable} -m tools.bandwidth.inside {directory}"
+        script = f"uname -r > {directory}/kernel\ncd {ROOT} && {program}\n"
         shown = guest.run(directory, script, MODULES, timeout_s, watch, join)
         found = directory / inside.FOUND
         if not found.exists():

@@ -63,11 +63,11 @@ def upper_quantile(values: Sequence[float], share: float) -> Interval:
     ordered, size = sorted(values), len(values)
     below, low, high = 0.0, 0, size
     for rank in range(size):
-        # Probability that at most `rank` of the values are below the quantile.
+        # Probability that at most `rank` of the values are not above the quantile.
         below += math.comb(size, rank) * share**rank * (1 - share) ** (size - rank)
         if below <= 0.025:
-            low = rank + 1
+            low = rank
         if below >= 0.975:
-            high = min(high, rank + 1)
+            high = min(high, rank)
     upper = ordered[high] if high < size else math.inf
     return Interval(ordered[math.ceil(share * size) - 1], ordered[low], upper)
