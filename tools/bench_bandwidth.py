@@ -96,7 +96,7 @@ def cpu() -> list[Figure]:
     """Compare CPU time at equal bitrate with HTB, TBF and no shaper, by each plane."""
     method = (
         "4 flows of TCP, variants in shuffled order in each block, windows of 1.5 s; TBF and HTB with a bucket that"
-        " holds whole packets of 64 KiB, no filter; without a shaper TCP paces itself to the same rate"
+        " holds whole packets of 64 KiB, no filter; without a shaper the sender sends whole pieces at the same rate"
     )
     loads = [(200, FULL), (40, SMALL)]
     options = {"blocks": 8, "window_s": 1.5, "seed": SEED}

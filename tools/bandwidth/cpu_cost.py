@@ -122,7 +122,8 @@ def measure(host: Host, variant: str, load: Load, window_s: float, meter: Meter)
     """Send with one variant and return the meter at both ends of a window, and what arrived in it (bits a second)."""
     options = load.socket_options()
     if variant == "none":
-        options["pacing_bytes_s"] = round(load.mbit * 1e6 / 8 / load.flows)
+        # Not by TCP's pacing, which would make its pieces smaller than the others'.
+        options["rate_bytes_s"] = round(load.mbit * 1e6 / 8)
     lines = peer_lines(variant, load)
     if variant == "ours":
         host.apply(shaped=(("left", "link", load.plane),))

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import select
+import signal
 import socket
 import struct
 import sys
 import time
+from types import FrameType
 
 BUFFER_BYTES = 1 << 20
 
@@ -20,7 +22,7 @@ class Flow:
 
     def __init__(self, peer: socket.socket, merge_ns: int) -> None:
         """Read the number with which a flow begins."""
-        self.peer, self.merge_ns = peer, merge_ns
+        self.peer, self.merge_ns, self.begin_ns = peer, merge_ns, time.monotonic_ns()
         self.number = struct.unpack("!I", peer.recv(4, socket.MSG_WAITALL))[0]
         self.reads: list[list[int]] = []
         peer.setblocking(False)
@@ -50,30 +52,44 @@ def listen(family: int, port: int) -> socket.socket:
     return listener
 
 
-def receive(listener: socket.socket, count: int, merge_ns: int) -> tuple[int, list[Flow]]:
-    """Receive until all flows have ended; returns when the first came (ns) and the flows."""
-    ready, flows, buffer, begin_ns, done = select.epoll(), dict[int, Flow](), bytearray(BUFFER_BYTES), 0, 0
+class Ended(Exception):  # noqa: N818 - not an error
+    """Whoever started this program wants what it has: the packet that ends a connection may have been dropped."""
+
+
+def end(_number: int, _frame: FrameType | None) -> None:
+    """Handle SIGTERM."""
+    raise Ended
+
+
+def receive(listener: socket.socket, count: int, merge_ns: int, flows: dict[int, Flow]) -> None:
+    """Receive until all flows have ended; flows are added as they come."""
+    ready, buffer, done = select.epoll(), bytearray(BUFFER_BYTES), 0
     ready.register(listener, select.EPOLLIN)
     while done < count:
         for number, _event in ready.poll():
             if number == listener.fileno():
                 peer, _address = listener.accept()
-                begin_ns = begin_ns or time.monotonic_ns()
                 flows[peer.fileno()] = Flow(peer, merge_ns)
                 ready.register(peer, select.EPOLLIN)
             elif not flows[number].take(buffer):
                 ready.unregister(number)
                 done += 1
-    return begin_ns, list(flows.values())
 
 
 def main() -> None:
     """Say that connections can come, receive, print."""
     spec = json.loads(sys.argv[1])
     listener = listen(spec["family"], spec["port"])
-    print("ready", flush=True)
-    begin_ns, flows = receive(listener, spec["flows"], spec["merge_ns"])
-    print(json.dumps({"begin_ns": begin_ns, "flows": {flow.number: flow.reads for flow in flows}}), flush=True)
+    flows: dict[int, Flow] = {}
+    try:
+        signal.signal(signal.SIGTERM, end)
+        print("ready", flush=True)
+        receive(listener, spec["flows"], spec["merge_ns"], flows)
+    except Ended:
+        pass
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    begin_ns = min((flow.begin_ns for flow in flows.values()), default=0)
+    print(json.dumps({"begin_ns": begin_ns, "flows": {flow.number: flow.reads for flow in flows.values()}}), flush=True)
 
 
 if __name__ == "__main__":

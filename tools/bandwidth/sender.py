@@ -1,8 +1,9 @@
 """Send by TCP as one JSON object on the command line says; started as a program of its own, so it imports little.
 
-`to`, `port`, `seconds`, and optionally `source`, `flows`, `pacing_bytes_s` (of each flow, by TCP's own pacing), `tos`,
-`priority`, `segment_bytes`, `wait_s` (before connecting), `groups` (cgroup.procs of each flow), `bursts` (pairs of s to
-wait and s to send, instead of `seconds`). Each flow starts with its number in four bytes.
+`to`, `port`, `seconds`, and optionally `source`, `flows`, `pacing_bytes_s` (of each flow, by TCP's own pacing),
+`rate_bytes_s` (of all flows, by sending a piece now and then), `tos`, `priority`, `segment_bytes`, `wait_s` (before
+connecting), `groups` (cgroup.procs of each flow), `bursts` (pairs of s to wait and s to send, instead of `seconds`).
+Each flow starts with its number in four bytes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import time
 from typing import Any
 
 BLOCK = memoryview(b"x" * 131072)
+# The most that TCP hands over in one piece of segments of 1448 bytes.
+PIECE_BYTES = 45 * 1448
 CONGESTION_CONTROL = b"cubic"
 
 
@@ -70,6 +73,18 @@ def send_on_all(flows: list[socket.socket], end_s: float) -> None:
                 pass  # another event will say when there is room
 
 
+def send_paced(flows: list[socket.socket], end_s: float, bytes_s: float) -> None:
+    """Send whole pieces on the flows in turn, each at its time, all flows together at a rate."""
+    piece, due_s, turn = BLOCK[:PIECE_BYTES], time.monotonic(), 0
+    while due_s < end_s:
+        wait_s = due_s - time.monotonic()
+        if wait_s > 0:
+            time.sleep(wait_s)
+        flows[turn % len(flows)].sendall(piece)
+        turn += 1
+        due_s += PIECE_BYTES / bytes_s
+
+
 def main() -> None:
     """Connect, send, close."""
     spec = json.loads(sys.argv[1])
@@ -81,7 +96,9 @@ def main() -> None:
         send_until(flows[0], time.monotonic() + seconds)
     if not spec.get("bursts"):
         end_s = time.monotonic() + spec["seconds"]
-        if len(flows) == 1:
+        if spec.get("rate_bytes_s"):
+            send_paced(flows, end_s, spec["rate_bytes_s"])
+        elif len(flows) == 1:
             send_until(flows[0], end_s)
         else:
             send_on_all(flows, end_s)

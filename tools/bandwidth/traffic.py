@@ -106,6 +106,7 @@ class Transfer:
             shown, _ = self.sender.communicate(timeout=self.timeout_s)
             if self.sender.returncode != 0:
                 raise TrafficError(f"the sender failed: {shown}")
+            self.receiver.terminate()
             text, _ = self.receiver.communicate(timeout=60)
         except subprocess.TimeoutExpired as exc:
             raise TrafficError(f"the transfer did not end within {exc.timeout:g} s") from exc
