@@ -49,8 +49,9 @@ def test_many_classes_are_told_apart() -> None:
 
 
 def test_bursts_are_seen_at_the_receiver_and_throttle_offline_traffic() -> None:
-    options = {"plane": "htb", "total": 400, "waterline": 50, "low": 40, "high": 200, "online": 100, "count": 3,
-               "seed": 1, "on_s": 0.2, "off_s": 0.3, "flows": 2}  # fmt: skip
+    rates = {"total": "400Mbit/s", "waterline": "50Mbit/s", "low": "40Mbit/s", "high": "200Mbit/s"}
+    options = {"plane": "htb", "rates": rates, "online": "100Mbit/s", "count": 3, "seed": 1, "on_s": 0.2, "off_s": 0.3,
+               "flows": 2}  # fmt: skip
     found = figures.switch(inside.take("bursts", options), options, "m", {})
     assert found["bursts"] == 3
     # A machine without a free processor decides late, but it decides, and TCP slows down.

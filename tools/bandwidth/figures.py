@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import values
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import statistics
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.statistics import Interval
 from tools.bandwidth import cpu_cost, ratios, switching
@@ -87,11 +88,11 @@ def many_classes(rows: Rows, suffix: str, claimed: bool, method: str, machine: M
 
 def switch(found: Mapping[str, Any], options: Mapping[str, Any], method: str, machine: Machine) -> dict[str, Any]:
     """Return detection, settling (ms, p95 with intervals) and transitions for each change of one plane."""
-    least = options["online"] * 1e6 / 8 * options["on_s"] / 4
+    waterline, low = (values.rate(options["rates"][key], key) for key in ("waterline", "low"))
     offline, online = dict(found["offline"]), dict(found["online"])
-    bursts = switching.find_bursts(online, int(least))
+    bursts = switching.find_bursts(online, waterline)
     events = [(int(ns), str(to)) for ns, to in found["events"]]
-    switches = switching.judge(bursts, offline, events, options["low"] * 1e6 / 8)
+    switches = switching.judge(bursts, offline, events, low)
     return {
         "bursts": len(bursts),
         "detected": ratios.upper_quantile([item.detected_ms for item in switches], 0.95),
@@ -146,7 +147,7 @@ def cpu(rows: Sequence[dict[str, Any]], segment_bytes: int, suffix: str, method:
     arrived = cpu_cost.by_variant(list(rows), segment_bytes, "arrived_bit")
     pieces = cpu_cost.by_variant(list(rows), segment_bytes, "piece_bytes")
     wanted = next(row["mbit"] for row in rows if row["segment_bytes"] == segment_bytes) * 1e6
-    equal = all(abs(fmean(values) / wanted - 1) * 100 <= EQUAL_PCT for values in arrived.values())
+    equal = all(abs(fmean(rates) / wanted - 1) * 100 <= EQUAL_PCT for rates in arrived.values())
     blocks = len(used["ours"])
     text = f"{blocks} blocks, {wanted / 1e6:g} Mbit/s in packets of {segment_bytes} B; {method}"
     text += "" if equal else "; bitrates differ by more than 1 %, so the goal cannot hold"
@@ -166,20 +167,20 @@ def cpu(rows: Sequence[dict[str, Any]], segment_bytes: int, suffix: str, method:
                 f"bandwidth_cpu_whole_ratio_{peer}{suffix}", whole, "", NO_GOAL, True, f"all CPU time; {text}", machine
             )
         )
-    for name, values in used.items():
-        mean = statistics.mean_interval(values)
+    for name, shares in used.items():
+        mean = statistics.mean_interval(shares)
         note = f"busy share of one CPU, {fmean(pieces[name]):.0f} B in one piece; {text}"
         found.append(figure(f"bandwidth_cpu_{name}{suffix}_pct", mean, "%", PEER, True, note, machine))
     return found
 
 
-def per_packet(rows: Rows, suffix: str, method: str, machine: Machine) -> list[Figure]:
+def per_packet(rows: Rows, method: str, machine: Machine) -> list[Figure]:
     """Return ns for a packet, for each size of packets; the smallest packets give the figure without a size."""
     found = []
     for number, size in enumerate(sorted({row["segment_bytes"] for row in rows})):
         chosen = [row for row in rows if row["segment_bytes"] == size]
         packets = fmean(row["packets"] for row in chosen)
-        name = f"bandwidth_program{suffix}_ns_per_packet" + ("" if number == 0 else f"_{size}_b")
+        name = "bandwidth_program_ns_per_packet" + ("" if number == 0 else f"_{size}_b")
         mean = statistics.mean_interval([row["ns"] for row in chosen])
         text = f"{len(chosen)} windows of {packets:.0f} packets, {size} B of payload in a segment; {method}"
         found.append(figure(name, mean, "ns", NO_GOAL, True, text, machine))

@@ -85,9 +85,9 @@ def main() -> None:
         signal.signal(signal.SIGTERM, end)
         print("ready", flush=True)
         receive(listener, spec["flows"], spec["merge_ns"], flows)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     except Ended:
         pass
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     begin_ns = min((flow.begin_ns for flow in flows.values()), default=0)
     print(json.dumps({"begin_ns": begin_ns, "flows": {flow.number: flow.reads for flow in flows.values()}}), flush=True)
 

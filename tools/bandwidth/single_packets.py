@@ -135,7 +135,7 @@ class Bench:
     def set_meta(self, **values: Any) -> None:
         """Change what concerns all programs."""
         self.meta.update(values)
-        self.put("meta", 0, "meta", {"layout": 1, **self.meta})
+        self.put("meta", 0, "meta", {"layout": bpf_layout.VERSION, **self.meta})
 
     def set_order(self, *sources: str) -> None:
         """Say what is asked for the class, in which order."""

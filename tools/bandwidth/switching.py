@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import values
 from tools.bandwidth.arrivals import NS_PER_MS, Arrivals, Bins
 from tools.bandwidth.host import Host
 from tools.bandwidth.traffic import Transfer
@@ -26,7 +27,7 @@ POLL_S = 1.0
 
 @dataclass(frozen=True)
 class Burst:
-    """Online traffic between two pauses, in ms of the monotonic clock: first and last ms in which some arrived."""
+    """Online traffic between two pauses, in ms of the monotonic clock: the first over the line, the last of all."""
 
     first: int
     last: int
@@ -34,21 +35,22 @@ class Burst:
 
 @dataclass(frozen=True)
 class Switch:
-    """What became of a burst: decision and offline rate within its bound since its first byte, high since its last."""
+    """What became of a burst: decision and offline rate within its bound since its first ms, high since its last."""
 
     detected_ms: float
     settled_ms: float
     high_again_ms: float
 
 
-def find_bursts(online: Bins, least_bytes: int) -> list[Burst]:
-    """Return the bursts: arrivals without a pause, of so many bytes at least (not a connection that is being made)."""
+def find_bursts(online: Bins, line_bytes_s: float) -> list[Burst]:
+    """Return the bursts: arrivals without a pause, from the first ms on with more than the waterline allows."""
     found: list[list[int]] = []
     for millisecond in sorted(online):
         if not found or millisecond - found[-1][-1] > QUIET_MS:
             found.append([])
         found[-1].append(millisecond)
-    return [Burst(part[0], part[-1]) for part in found if sum(online[each] for each in part) >= least_bytes]
+    over = [[each for each in part if online[each] > line_bytes_s / 1000] for part in found]
+    return [Burst(above[0], part[-1]) for part, above in zip(found, over, strict=True) if above]
 
 
 def settled_after(offline: Bins, from_ms: int, low_bytes_s: float) -> int:
@@ -85,11 +87,10 @@ def schedule(count: int, seed: int, on_s: float, off_s: float) -> list[tuple[flo
 def bursts(host: Host, options: Mapping[str, Any]) -> dict[str, Any]:
     """Send offline traffic all the time and online traffic in bursts; returns arrivals and events.
 
-    Options: `plane`, `total`, `waterline`, `low`, `high`, `online` (Mbit/s), `count`, `seed`, `on_s`, `off_s`, `flows`.
+    Options: `plane`, `rates` (of the pool), `online` (a rate), `count`, `seed`, `on_s`, `off_s`, `flows`.
     """
-    rates = {key: f"{options[key]}Mbit/s" for key in ("total", "waterline", "low", "high")}
     offline = {"name": "batch", "pool": "link", "role": "offline", "prefixes": ["10.99.0.1/32"]}
-    host.apply(({"name": "link", **rates},), (offline,), (("left", "link", options["plane"]),))
+    host.apply(({"name": "link", **options["rates"]},), (offline,), (("left", "link", options["plane"]),))
     plan = schedule(options["count"], options["seed"], options["on_s"], options["off_s"])
     seconds = sum(wait_s + send_s for wait_s, send_s in plan)
     events: dict[int, str] = {}
@@ -101,7 +102,7 @@ def bursts(host: Host, options: Mapping[str, Any]) -> dict[str, Any]:
     ):
         batch.begun()
         time.sleep(SETTLE_S)
-        pace = round(options["online"] * 1e6 / 8)
+        pace = values.rate(options["online"], "online")
         with Transfer(host.pair, ONLINE_PORT, seconds, source=ONLINE, bursts=plan, pacing_bytes_s=pace) as service:
             # Only the last events are kept.
             while service.sender.poll() is None:

@@ -15,7 +15,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel.bpf impo
 Value = Union[int, Sequence[int]]
 Values = Mapping[str, Value]
 
-VERSION = 1
+VERSION = 2
 _ENTRY = struct.Struct("<40s4I")
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 

@@ -41,17 +41,21 @@ def test_slots_become_milliseconds_again() -> None:
     assert odd == {start + 3: 3}
 
 
-ONLINE = {**dict.fromkeys(range(1000, 1150), 50_000), **dict.fromkeys(range(1400, 1550), 50_000), 800: 80}
+ONLINE = {
+    **dict.fromkeys(range(1000, 1150), 50_000),
+    **dict.fromkeys(range(1400, 1550), 50_000),
+    **{800: 80, 990: 1000},
+}
 
 
-def test_bursts_are_what_comes_without_a_pause() -> None:
-    assert switching.find_bursts(ONLINE, 1000) == [switching.Burst(1000, 1149), switching.Burst(1400, 1549)]
+def test_bursts_are_what_comes_without_a_pause_from_where_it_is_over_the_line() -> None:
+    assert switching.find_bursts(ONLINE, 20e6) == [switching.Burst(1000, 1149), switching.Burst(1400, 1549)]
 
 
 def test_a_burst_is_settled_when_offline_traffic_keeps_its_bound() -> None:
     offline = {**dict.fromkeys(range(900, 1008), 100_000), **dict.fromkeys(range(1008, 1200), 20_000)}
     events = [(1005 * MS, "low"), (1190 * MS, "high")]
-    first, second = switching.judge(switching.find_bursts(ONLINE, 1000), offline, events, 20e6)
+    first, second = switching.judge(switching.find_bursts(ONLINE, 20e6), offline, events, 20e6)
     # 15 % of 20 ms at 20,000 bytes each are 60,000: less than one ms at the high rate.
     assert (first.detected_ms, first.settled_ms, first.high_again_ms) == (5, 8, 41)
     assert math.isinf(second.settled_ms)

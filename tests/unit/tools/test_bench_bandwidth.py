@@ -162,7 +162,7 @@ def test_the_rest() -> None:
     packets = [
         {"segment_bytes": size, "repeat": n, "packets": 9, "ns": 200.0 + n} for size in (512, 1448) for n in (0, 1)
     ]
-    names = [figure.name for figure in figures.per_packet(packets, "", "m", WHERE)]
+    names = [figure.name for figure in figures.per_packet(packets, "m", WHERE)]
     assert names == ["bandwidth_program_ns_per_packet", "bandwidth_program_ns_per_packet_1448_b"]
 
 
