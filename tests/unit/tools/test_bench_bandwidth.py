@@ -173,16 +173,27 @@ def test_a_second_run_that_changes_something_fails_the_goal() -> None:
     assert not by_name(figures.applying(rows, ["police"], "m", WHERE))["bandwidth_200_classes_ms"].holds
 
 
-def test_disturbance_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_disturbance_is_said(tmp_path: Path) -> None:
     found = figures.figure("x", 1.0, "ms", "no goal", True, "m", {"disturbed": True})
     assert "disturbed" in found.method
     stat = tmp_path / "stat"
+    stat.write_text("cpu  1 0 1 10000 0 0 0 50 0 0\n", encoding="ascii")
+    # Not one idle tick in the sample: others use all of the machine.
+    assert quiet.Watch(str(tmp_path), 0.01).end()["disturbed"] is True
+    assert quiet.times(stat.read_text(), 7.0) == quiet.Times(0.5, 100.0, 7.0)
+
+
+def test_stolen_time_is_a_share_of_the_machine(tmp_path: Path) -> None:
+    stat = tmp_path / "stat"
     stat.write_text("cpu  1 0 1 100 0 0 0 50 0 0\n", encoding="ascii")
-    monkeypatch.setattr(quiet.os, "getloadavg", lambda: (0.2, 0.0, 0.0))
-    watch = quiet.Watch(proc_root=str(tmp_path))
-    watch.started_s -= 10
+    watch = quiet.Watch(str(tmp_path), 0.0)
+    watch.busy_pct, watch.cpus = 0.0, 2
+    watch.start = quiet.Times(0.5, 1.0, watch.start.clock_s - 10)
+    assert watch.end()["disturbed"] is False
     stat.write_text("cpu  1 0 1 100 0 0 0 250 0 0\n", encoding="ascii")
-    assert watch.end()["disturbed"] is True
+    later = watch.end()
+    assert later["disturbed"] is True
+    assert later["steal_pct"] == pytest.approx(10, rel=0.01)
 
 
 def test_parts_are_chosen_by_name() -> None:
