@@ -17,7 +17,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils import commands
 from tools.bandwidth import cpu_cost, figures, inside, program_cost, single_packets
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-SMALL = {"mbit": 20, "segment_bytes": 512, "flows": 2, "plane": "htb"}
+SMALL = {"name": "_512_b", "mbit": 20, "segment_bytes": 512, "flows": 2, "plane": "htb"}
 
 
 def namespaces(pid: int) -> list[str]:

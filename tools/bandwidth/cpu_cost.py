@@ -16,7 +16,7 @@ from tools.bandwidth.host import Host
 from tools.bandwidth.traffic import Transfer
 
 PORT = 5501
-SETTLE_S = 0.4
+SETTLE_S = 0.3
 # Ethernet, IPv4, TCP with time stamps.
 HEADER_BYTES = 66
 TIMESTAMP_BYTES = 12
@@ -29,26 +29,26 @@ Meter = Callable[[], float]
 
 @dataclass(frozen=True)
 class Load:
-    """What is sent in every variant: Mbit/s of payload, bytes of payload in a packet, flows, and ours' plane."""
+    """What is sent in every variant: Mbit/s of payload, bytes of payload in a segment, flows, and ours' plane.
 
+    ``pieces``: TCP may hand over several segments in one piece, as it does with segmentation offload.
+    """
+
+    name: str
     mbit: float
     segment_bytes: int
     flows: int
     plane: str
+    pieces: bool = False
 
     @property
     def wire_bit(self) -> int:
         """Return bits a second of frames that carry the payload, in whole kilobits."""
         return 1000 * round(self.mbit * 1000 * (self.segment_bytes + HEADER_BYTES) / self.segment_bytes)
 
-    @property
-    def small(self) -> bool:
-        """Tell whether packets are smaller than the device would take."""
-        return self.segment_bytes < FULL_BYTES
-
     def socket_options(self) -> dict[str, Any]:
         """Return what the sender sets on its sockets."""
-        return {"segment_bytes": self.segment_bytes + TIMESTAMP_BYTES} if self.small else {}
+        return {"segment_bytes": self.segment_bytes + TIMESTAMP_BYTES} if self.segment_bytes < FULL_BYTES else {}
 
 
 def idle_s(timer_list: str) -> float:
@@ -89,16 +89,16 @@ def peer_lines(variant: str, load: Load) -> list[str]:
 
 
 @contextlib.contextmanager
-def small_packets(host: Host, load: Load) -> Iterator[None]:
-    """Keep TCP from handing over several segments in one piece while packets are to be small.
+def single_segments(host: Host, load: Load) -> Iterator[None]:
+    """Keep TCP from handing over several segments in one piece, unless it may.
 
     Else they are shaped in one piece too, and cut only behind the shaper.
     """
     limit = ["ip", "link", "set", "dev", "left", "gso_max_segs"]
-    if load.small:
+    if not load.pieces:
         host.pair.run([*limit, "1"])
     yield
-    if load.small:
+    if not load.pieces:
         host.pair.run([*limit, "65535"])
 
 
@@ -161,11 +161,11 @@ def blocks(host: Host, options: Mapping[str, Any], meter: Meter = machine_meter)
     for raw in options["loads"]:
         load = Load(**raw)
         prepare(host, load)
-        with small_packets(host, load):
+        with single_segments(host, load):
             for block in range(options["blocks"]):
                 for variant in source.sample(VARIANTS, len(VARIANTS)):
                     found = measure(host, variant, load, options["window_s"], meter)
-                    rows.append({"segment_bytes": load.segment_bytes, "mbit": load.mbit, "block": block, **found})
+                    rows.append({"load": load.name, "mbit": load.mbit, "block": block, **found})
     return rows
 
 
@@ -184,7 +184,7 @@ def with_cpu(rows: list[dict[str, Any]], cpus: int, readings: list[float] | None
     return found
 
 
-def by_variant(rows: list[dict[str, Any]], segment_bytes: int, key: str = "cpu_pct") -> dict[str, list[float]]:
-    """Return {variant: value in each block} for one size of packets, in the order of blocks."""
-    chosen = sorted((row for row in rows if row["segment_bytes"] == segment_bytes), key=lambda row: int(row["block"]))
+def by_variant(rows: list[dict[str, Any]], load: str, key: str = "cpu_pct") -> dict[str, list[float]]:
+    """Return {variant: value in each block} of one load, in the order of blocks."""
+    chosen = sorted((row for row in rows if row["load"] == load), key=lambda row: int(row["block"]))
     return {name: [row[key] for row in chosen if row["variant"] == name] for name in VARIANTS}

@@ -20,6 +20,12 @@ SWITCH_GOAL_MS, APPLY_GOAL_MS = 10.0, 50.0
 MEMORY_GOAL_BYTES = 2 * 2**20
 # Bitrates that differ by more are not equal.
 EQUAL_PCT = 1.0
+# What is sent, by the end of a figure's name.
+LOADS = {
+    "": "TCP in packets of 1448 B of payload",
+    "_512_b": "TCP in packets of 512 B of payload",
+    "_gso": "TCP in pieces of up to 64 KiB",
+}
 Machine = Mapping[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 
@@ -141,32 +147,27 @@ def switches(planes: Mapping[str, Mapping[str, Any]], wanted: int) -> list[Figur
     return found
 
 
-def cpu(rows: Sequence[dict[str, Any]], segment_bytes: int, suffix: str, method: str, machine: Machine) -> list[Figure]:
+def cpu(rows: Sequence[dict[str, Any]], load: str, suffix: str, method: str, machine: Machine) -> list[Figure]:
     """Return ratios of CPU time, ours to each peer's: beyond no shaper, and whole; and what each variant used."""
-    used = cpu_cost.by_variant(list(rows), segment_bytes)
-    arrived = cpu_cost.by_variant(list(rows), segment_bytes, "arrived_bit")
-    pieces = cpu_cost.by_variant(list(rows), segment_bytes, "piece_bytes")
-    wanted = next(row["mbit"] for row in rows if row["segment_bytes"] == segment_bytes) * 1e6
+    used = cpu_cost.by_variant(list(rows), load)
+    arrived = cpu_cost.by_variant(list(rows), load, "arrived_bit")
+    pieces = cpu_cost.by_variant(list(rows), load, "piece_bytes")
+    wanted = next(row["mbit"] for row in rows if row["load"] == load) * 1e6
     equal = all(abs(fmean(rates) / wanted - 1) * 100 <= EQUAL_PCT for rates in arrived.values())
-    blocks = len(used["ours"])
-    text = f"{blocks} blocks, {wanted / 1e6:g} Mbit/s in packets of {segment_bytes} B; {method}"
+    text = f"{len(used['ours'])} blocks at {wanted / 1e6:g} Mbit/s, {LOADS[load]}; {method}"
     text += "" if equal else "; bitrates differ by more than 1 %, so the goal cannot hold"
     floor, ours = used["none"], used["ours"]
+    added = {name: [a - b for a, b in zip(shares, floor, strict=True)] for name, shares in used.items()}
     found = []
     for peer in ("htb", "tbf"):
-        beyond = ratios.ratio_interval(
-            [a - b for a, b in zip(ours, floor, strict=True)], [a - b for a, b in zip(used[peer], floor, strict=True)]
-        )
+        beyond = ratios.ratio_interval(added["ours"], added[peer])
         holds = equal and beyond is not None and beyond.high < 1
         why = "" if beyond else f"no ratio: {peer} itself is not measurably dearer than no shaper; "
         goal = "< 1 at the upper end"
         found.append(figure(f"bandwidth_cpu_ratio_{peer}{suffix}", beyond, "", goal, holds, why + text, machine))
         whole = ratios.geometric_ratio(ours, used[peer])
-        found.append(
-            figure(
-                f"bandwidth_cpu_whole_ratio_{peer}{suffix}", whole, "", NO_GOAL, True, f"all CPU time; {text}", machine
-            )
-        )
+        name = f"bandwidth_cpu_whole_ratio_{peer}{suffix}"
+        found.append(figure(name, whole, "", NO_GOAL, True, f"all CPU time; {text}", machine))
     for name, shares in used.items():
         mean = statistics.mean_interval(shares)
         note = f"busy share of one CPU, {fmean(pieces[name]):.0f} B in one piece; {text}"
@@ -175,15 +176,14 @@ def cpu(rows: Sequence[dict[str, Any]], segment_bytes: int, suffix: str, method:
 
 
 def per_packet(rows: Rows, method: str, machine: Machine) -> list[Figure]:
-    """Return ns for a packet, for each size of packets; the smallest packets give the figure without a size."""
+    """Return ns for a packet of each load."""
     found = []
-    for number, size in enumerate(sorted({row["segment_bytes"] for row in rows})):
-        chosen = [row for row in rows if row["segment_bytes"] == size]
+    for load in dict.fromkeys(row["load"] for row in rows):
+        chosen = [row for row in rows if row["load"] == load]
         packets = fmean(row["packets"] for row in chosen)
-        name = "bandwidth_program_ns_per_packet" + ("" if number == 0 else f"_{size}_b")
         mean = statistics.mean_interval([row["ns"] for row in chosen])
-        text = f"{len(chosen)} windows of {packets:.0f} packets, {size} B of payload in a segment; {method}"
-        found.append(figure(name, mean, "ns", NO_GOAL, True, text, machine))
+        text = f"{len(chosen)} windows of {packets:.0f} packets, {LOADS[load]}; {method}"
+        found.append(figure(f"bandwidth_program_ns_per_packet{load}", mean, "ns", NO_GOAL, True, text, machine))
     return found
 
 

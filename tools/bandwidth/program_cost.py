@@ -33,7 +33,7 @@ def per_packet(host: Host, options: Mapping[str, Any]) -> list[dict[str, Any]]:
         program = bpf.get(os.path.join(host.place.pins, "programs", "shape"))
         seconds = SETTLE_S + options["repeats"] * options["window_s"] + 0.2
         with (
-            cpu_cost.small_packets(host, load),
+            cpu_cost.single_segments(host, load),
             Transfer(host.pair, PORT, seconds, flows=load.flows, **load.socket_options()) as transfer,
         ):
             transfer.begun()
@@ -47,7 +47,7 @@ def per_packet(host: Host, options: Mapping[str, Any]) -> list[dict[str, Any]]:
                     after = bpf.program_info(program)
                     packets = after.run_count - before.run_count
                     ns = (after.run_time_ns - before.run_time_ns) / max(packets, 1)
-                    rows.append({"segment_bytes": load.segment_bytes, "repeat": repeat, "packets": packets, "ns": ns})
+                    rows.append({"load": load.name, "repeat": repeat, "packets": packets, "ns": ns})
             finally:
                 os.close(statistics)
                 os.close(program)

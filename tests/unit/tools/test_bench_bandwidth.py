@@ -80,7 +80,7 @@ def test_a_quantile_has_values_as_ends_and_needs_enough_of_them() -> None:
 
 def cpu_rows(used: dict[str, list[float]], arrived: float = 200e6) -> list[dict[str, Any]]:
     return [
-        {"segment_bytes": 1448, "mbit": 200, "block": block, "variant": name, "cpu_pct": value, "arrived_bit": arrived,
+        {"load": "", "mbit": 200, "block": block, "variant": name, "cpu_pct": value, "arrived_bit": arrived,
          "piece_bytes": 65_000}
         for name, values in used.items()
         for block, value in enumerate(values)
@@ -96,7 +96,7 @@ USED = {
 
 
 def test_cpu_time_is_compared_beyond_no_shaper() -> None:
-    found = by_name(figures.cpu(cpu_rows(USED), 1448, "", "m", WHERE))
+    found = by_name(figures.cpu(cpu_rows(USED), "", "", "m", WHERE))
     assert found["bandwidth_cpu_ratio_htb"].value == pytest.approx(3.1 / 9, rel=0.01)
     assert found["bandwidth_cpu_ratio_htb"].holds
     assert found["bandwidth_cpu_ratio_tbf"].value is None
@@ -106,7 +106,7 @@ def test_cpu_time_is_compared_beyond_no_shaper() -> None:
 
 
 def test_unequal_bitrates_cannot_hold() -> None:
-    found = by_name(figures.cpu(cpu_rows(USED, arrived=190e6), 1448, "", "m", WHERE))
+    found = by_name(figures.cpu(cpu_rows(USED, arrived=190e6), "", "", "m", WHERE))
     assert not found["bandwidth_cpu_ratio_htb"].holds
     assert "bitrates differ" in found["bandwidth_cpu_ratio_htb"].method
 
@@ -125,12 +125,12 @@ def test_idle_time_in_both_resolutions() -> None:
 
 
 def test_peers_have_room_for_the_largest_packet() -> None:
-    load = cpu_cost.Load(200, 1448, 4, "edt")
+    load = cpu_cost.Load("", 200, 1448, 4, "edt")
     assert load.wire_bit == 209_116_000
     assert "burst 80000" in cpu_cost.peer_lines("tbf", load)[0]
     assert "quantum 60000" in cpu_cost.peer_lines("htb", load)[1]
     assert cpu_cost.peer_lines("none", load) == []
-    assert cpu_cost.Load(40, 512, 4, "edt").socket_options() == {"segment_bytes": 524}
+    assert cpu_cost.Load("_512_b", 40, 512, 4, "edt").socket_options() == {"segment_bytes": 524}
 
 
 def plane(settled: float, **more: Any) -> dict[str, Any]:
@@ -159,11 +159,9 @@ def test_the_rest() -> None:
     assert figures.two_cpus(lost, "m", WHERE)[0].holds
     assert not figures.two_cpus({"atomic": {**lost["atomic"], "cpus": 1}}, "m", WHERE)[0].holds
     assert not figures.two_cpus({"atomic": {**lost["atomic"], "time_lost_pct": -0.1}}, "m", WHERE)[0].holds
-    packets = [
-        {"segment_bytes": size, "repeat": n, "packets": 9, "ns": 200.0 + n} for size in (512, 1448) for n in (0, 1)
-    ]
+    packets = [{"load": load, "repeat": n, "packets": 9, "ns": 200.0 + n} for load in figures.LOADS for n in (0, 1)]
     names = [figure.name for figure in figures.per_packet(packets, "m", WHERE)]
-    assert names == ["bandwidth_program_ns_per_packet", "bandwidth_program_ns_per_packet_1448_b"]
+    assert names == [f"bandwidth_program_ns_per_packet{load}" for load in ("", "_512_b", "_gso")]
 
 
 def test_a_second_run_that_changes_something_fails_the_goal() -> None:
