@@ -11,7 +11,7 @@ struct limits {
 	__u32 role, level;
 };
 
-#define SLOTS_IN_BURST 4
+#define SLOTS_IN_BURST 2
 
 /* What was claimed from each clock, to give it back when the packet is dropped. */
 struct claims {
@@ -130,7 +130,7 @@ INLINE void note_delay(struct stats *stats, __u64 delay)
 }
 
 /*
- * The end of the quarter of a burst in which a packet would leave. Those of all classes coincide, so that one timer lets
+ * The end of the half of a burst in which a packet would leave. Those of all classes coincide, so that one timer lets
  * everything go that is due, instead of one for each packet; the clocks stay exact.
  */
 INLINE __u64 slot_end(__u64 departure, __u64 burst_ns)

@@ -89,8 +89,8 @@ def test_packets_are_spaced_and_a_burst_goes_first(bench: Bench) -> None:
     for _ in range(12):
         times.append(bench.send().tstamp)
     expected = [START - MS + number * cost for number in range(1, 13)]
-    # Departures are at the ends of quarters of the burst; the clock isn't rounded.
-    slot = MS // 4
+    # Departures are at the ends of halves of the burst; the clock isn't rounded.
+    slot = MS // 2
     assert times == [-(-time // slot) * slot if time > START else 0 for time in expected]
     assert bench.class_state()["limit_clock"] == expected[-1]
     assert bench.stats()["delayed"] == sum(time > START for time in expected)
