@@ -1,7 +1,7 @@
 """Run a benchmark, print its figures and write them to results/bench/<name>.json.
 
-`python -m tools.bench matrix [--blocks N] [--run DIRECTORY]`, `python -m tools.bench node [--rounds N]`, or
-`make bench-matrix`, `make bench-node`.
+`python -m tools.bench matrix [--blocks N] [--run DIRECTORY]`, `python -m tools.bench node [--rounds N]`,
+`python -m tools.bench bandwidth [--only PART,…]`, or `make bench-matrix`, `make bench-node`, `make bench-bandwidth`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tools import bench_node
+from tools import bench_bandwidth, bench_node
 from tools.bench_figures import BenchError, Figure, table, write
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -154,7 +154,11 @@ def bench_matrix(options: argparse.Namespace) -> list[Figure]:
     return [*matrix_figures(manifest, summary), rerun_figure(machine(manifest))]
 
 
-BENCHMARKS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {"matrix": bench_matrix, "node": bench_node.bench}
+BENCHMARKS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
+    "matrix": bench_matrix,
+    "node": bench_node.bench,
+    "bandwidth": bench_bandwidth.bench,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -164,13 +168,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--blocks", type=int, default=10, help="blocks of the matrix (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=7, help="rounds of the node benchmark (default: %(default)s)")
     parser.add_argument("--run", type=Path, help="take the figures from this run directory instead of measuring")
+    parts = ", ".join(bench_bandwidth.PARTS)
+    parser.add_argument("--only", help=f"parts of the bandwidth benchmark, separated by commas: {parts}")
     options = parser.parse_args(arguments)
     try:
         figures = BENCHMARKS[options.name](options)
+        path = write(options.name, figures, RESULTS / "bench", keep=bool(options.only))
     except BenchError as exc:
         sys.stderr.write(f"bench {options.name}: {exc}\n")
         return 1
-    path = write(options.name, figures, RESULTS / "bench")
     sys.stdout.write(f"\n{table(figures)}\n\nwritten: {path.relative_to(ROOT)}\n")
     return 0
 

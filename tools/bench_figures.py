@@ -44,10 +44,23 @@ def table(figures: list[Figure]) -> str:
     )
 
 
-def write(name: str, figures: list[Figure], folder: Path) -> Path:
-    """Write the figures of a benchmark atomically and return the file."""
+def kept(path: Path, figures: list[Figure]) -> list[Figure]:
+    """Return the figures with those of an earlier run of other parts before them. Raises BenchError."""
+    if not path.exists():
+        return figures
+    new = {figure.name for figure in figures}
+    try:
+        earlier = [Figure(**raw) for raw in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, TypeError, ValueError) as exc:
+        raise BenchError(f"cannot read {path}: {exc}; remove it and run all parts") from exc
+    return [figure for figure in earlier if figure.name not in new] + figures
+
+
+def write(name: str, figures: list[Figure], folder: Path, keep: bool = False) -> Path:
+    """Write the figures of a benchmark atomically and return the file; with ``keep``, beside those of other parts."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
+    figures = kept(path, figures) if keep else figures
     draft = folder / f".{name}.json.tmp"
     draft.write_text(json.dumps([asdict(f) for f in figures], indent=2, sort_keys=True) + "\n", encoding="utf-8")
     draft.replace(path)

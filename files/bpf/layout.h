@@ -84,7 +84,8 @@ typedef __u32 lock_t;
 	F(S, __u64, transitions) F(S, __u64, online_rate) F(S, __u64, offline_rate) \
 	F(S, __u64, allowed_rate) F(S, __u64, offline_base) F(S, __u64, outside_base) \
 	A(S, __u64, level_rate, LEVEL_SLOTS) A(S, __u64, level_base, LEVELS) A(S, __u64, waits_base, LEVELS) \
-	A(S, __u64, spare2, 3)
+	/* The count that may trip the waterline: since when, from what sum, and who begins it anew. */ \
+	F(S, __u64, trip_start) F(S, __u64, trip_base) F(S, __u64, trip_busy)
 
 /* Bytes counted by some of the CPUs; they only ever grow. */
 #define SHARD_FIELDS(S, F, A) \

@@ -41,20 +41,39 @@ INLINE __u64 sum_online(struct shards *shards)
 	return sum;
 }
 
-/* Count bytes of an online class, and throttle the offline ones as soon as the window's budget is gone. */
+/*
+ * Begin to count anew with this packet, when the last count is a window old. Counts begin with a packet, not with a window
+ * of the accounts: a burst that began late in one of those would be split in two, and noticed up to a window later.
+ */
+INLINE void begin_count(struct pool_state *state, struct shards *shards, struct packet *packet, __u64 start)
+{
+	if (!exchange(&state->lock, &state->trip_busy, 0, 1))
+		return;
+	/* The base first: with the new start and the old base another CPU would see too much. */
+	*(volatile __u64 *)&state->trip_base = sum_online(shards) - packet->bytes;
+	exchange(&state->lock, &state->trip_start, start, packet->now);
+	*(volatile __u64 *)&state->trip_busy = 0;
+}
+
+/* Count bytes of an online class, and throttle the offline ones as soon as the budget of a window is gone. */
 INLINE void count_online(struct pool_config *config, struct pool_state *state, struct shards *shards,
 			 struct shard *shard, __u32 pool, struct packet *packet)
 {
-	__u64 before = shard->online, used;
+	__u64 before = shard->online, start, used;
 
 	ADD(&shard->online, packet->bytes);
 	if (!(config->flags & POOL_WATERLINE) || state->state == STATE_LOW)
 		return;
+	start = *(volatile __u64 *)&state->trip_start;
+	if (AFTER(packet->now, start) && packet->now - start >= config->window_ns)
+		begin_count(state, shards, packet, start);
 	/* All shards are added up only when this one has passed another step of the budget. */
-	if (before >> (config->step_shift & 63) == (before + packet->bytes) >> (config->step_shift & 63))
+	else if (before >> (config->step_shift & 63) == (before + packet->bytes) >> (config->step_shift & 63))
 		return;
-	used = sum_online(shards) - state->window_base;
-	if (used < config->budget || AFTER(state->window_start, packet->now))
+	if (*(volatile __u64 *)&state->trip_busy)
+		return;
+	used = sum_online(shards) - *(volatile __u64 *)&state->trip_base;
+	if (used < config->budget)
 		return;
 	/* Windows counted as quiet so far are over. */
 	state->below = 0;

@@ -21,6 +21,6 @@ def test_mypy_plugins() -> None:
 @pytest.mark.parametrize("folder", ["files/node", "tools"])
 def test_mypy_beside_the_plugins(folder: str) -> None:
     """Each folder has an entry point of its own, which mypy can't see as one package with the others."""
-    sources = sorted((ROOT / folder).glob("*.py"))
+    sources = sorted((ROOT / folder).rglob("*.py"))
     assert sources, f"{folder} holds no Python"
     run(["mypy", *sources])

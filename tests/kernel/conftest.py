@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import bpf_object
-from tests.support import bpf_bench
 from tests.support.cgroup_host import Host
+from tools.bandwidth import single_packets
 
 
 @pytest.fixture
@@ -32,15 +32,15 @@ def sleeper() -> Iterator[int]:
         child.send_signal(signal.SIGKILL)
 
 
-@pytest.fixture(scope="session", params=bpf_bench.VARIANTS)
+@pytest.fixture(scope="session", params=single_packets.VARIANTS)
 def bandwidth_object(request: pytest.FixtureRequest) -> Iterator[bpf_object.Loaded]:
     """The bandwidth programs of one variant, loaded."""
-    loaded = bpf_bench.load(request.param)
+    loaded = single_packets.load(request.param)
     yield loaded
     loaded.close()
 
 
 @pytest.fixture
-def bench(bandwidth_object: bpf_object.Loaded) -> bpf_bench.Bench:
+def bench(bandwidth_object: bpf_object.Loaded) -> single_packets.Bench:
     """The bandwidth programs with empty maps."""
-    return bpf_bench.prepare(bandwidth_object)
+    return single_packets.prepare(bandwidth_object)

@@ -17,91 +17,17 @@ from ansible_collections.colocation.testbed.plugins.module_utils import commands
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import (
     devices,
     instance,
-    plan,
-    readings,
     reconcile,
     values,
 )
-from ansible_collections.colocation.testbed.plugins.module_utils.journal import Journal
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import bpf
-from tests.support.namespaces import Pair
+from tools.bandwidth.host import Host
+from tools.bandwidth.namespaces import Pair
 
 LINK = {"name": "link", "direction": "egress", "total": "1Gbit/s", "waterline": "200Mbit/s", "low": "160Mbit/s",
         "high": "800Mbit/s"}  # fmt: skip
 BATCH = {"name": "batch", "pool": "link", "role": "offline", "limit": "500Mbit/s", "classids": ["10:1"]}
 SERVICE = {"name": "service", "pool": "link", "prefixes": ["10.99.0.0/28", "fd99::/64"]}
-
-
-def _device(entry: tuple[str, str, str]) -> tuple[str, values.Device]:
-    """Return key and device of ``name`` or ``name/hook`` with its pool and plane."""
-    name, _, hook = entry[0].partition("/")
-    made = values.Device(name, entry[1], hook or "egress", entry[2])
-    return f"{name}/{made.hook}", made
-
-
-class Host:
-    """A namespace pair, a BPF file system and a state directory of their own."""
-
-    def __init__(self, pair: Pair, directory: Path) -> None:
-        self.pair = pair
-        (directory / "bpf").mkdir()
-        self.place = instance.Place("test", str(directory / "bpf"), str(directory / "state"))
-        self.book = Journal(str(directory / "state" / "journal.json"))
-        self.host = plan.Host(run=pair.run, indexes=pair.indexes)
-
-    def apply(
-        self,
-        pools: tuple[dict[str, Any], ...] | None = None,
-        classes: tuple[dict[str, Any], ...] | None = None,
-        shaped: tuple[tuple[str, str, str], ...] | None = None,
-        check: bool = False,
-    ) -> reconcile.Outcome:
-        """Make these the only pools, classes or devices; what is None stays as it is."""
-
-        def edit(wanted: plan.Wanted) -> plan.Wanted:
-            return plan.Wanted(
-                wanted.pools if pools is None else {raw["name"]: values.pool(raw) for raw in pools},
-                wanted.classes if classes is None else {raw["name"]: values.traffic_class(raw) for raw in classes},
-                wanted.devices if shaped is None else dict(map(_device, shaped)),
-            )
-
-        named = {raw["name"] for raw in classes or ()} | {_device(entry)[0] for entry in shaped or ()}
-        # As the modules do: devices are looked at where it isn't about classes alone.
-        look = classes is None or pools is not None or shaped is not None
-        return reconcile.reconcile(self.place, edit, frozenset(named), self.book, "test", check, self.host, look)
-
-    def tc(self, line: str) -> None:
-        self.pair.run(["tc", *line.split()])
-
-    def picture(self) -> list[str]:
-        """Return everything that an instance may change."""
-        shown = [
-            self.pair.run(["tc", "-j", "qdisc", "show"]).stdout,
-            *(
-                self.pair.run(["tc", "-j", "filter", "show", "dev", "left", hook]).stdout
-                for hook in ("egress", "ingress")
-            ),
-            str(self.place.bpffs in Path("/proc/self/mountinfo").read_text()),
-        ]
-        files = [str(path) for path in sorted(Path(self.place.state_dir).rglob("*")) if path.suffix != ".lock"]
-        return shown + files
-
-    def qdiscs(self) -> list[tuple[str, str]]:
-        seen = devices.look(["left"], self.pair.indexes(), self.pair.run)["left"]
-        return [(seen.root_kind, seen.root_handle)]
-
-    def meta(self) -> dict[str, Any]:
-        opened = reconcile.open_at(self.place)
-        assert opened is not None
-        with contextlib.closing(opened):
-            return opened.layout["meta"].unpack(bpf.lookup(opened.maps["meta"], bytes(4)) or b"")
-
-    def figures(self) -> dict[str, Any]:
-        opened, state = reconcile.open_at(self.place), instance.read_state(self.place)
-        assert opened is not None
-        assert state is not None
-        with contextlib.closing(opened):
-            return readings.figures(opened, state)  # type: ignore[return-value]
 
 
 @pytest.fixture
@@ -111,7 +37,7 @@ def host(tmp_path: Path) -> Iterator[Host]:
     with Pair("bandwidth") as pair:
         made = Host(pair, tmp_path)
         yield made
-        made.apply((), (), ())
+        made.clear()
 
 
 def everything(host: Host, **more: Any) -> reconcile.Outcome:

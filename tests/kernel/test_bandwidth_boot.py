@@ -15,7 +15,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils import undo
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import instance, reconcile
 from ansible_collections.colocation.testbed.plugins.module_utils.node import bandwidth_apply
 from ansible_collections.colocation.testbed.plugins.plugin_utils import node_bundle
-from tests.kernel.test_bandwidth import BATCH, LINK, SERVICE, Host, host
+from tests.kernel.test_bandwidth import BATCH, LINK, SERVICE, host
+from tools.bandwidth.host import Host
 
 __all__ = ["host"]
 SHAPED = (("left", "link", "auto"), ("pod", "link", "police"))

@@ -14,10 +14,10 @@ import pytest
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, undo
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import abilities, instance, reconcile, values
-from tests.kernel.test_bandwidth import Host
 from tests.kernel.test_bandwidth_traffic import LIMIT, Pod, assert_limited, group, host, member, pool
-from tests.support.namespaces import Pair
-from tests.support.traffic import Received, Transfer
+from tools.bandwidth.host import Host
+from tools.bandwidth.namespaces import Pair
+from tools.bandwidth.traffic import Received, Transfer
 
 __all__ = ["group", "host"]
 INGRESS = (("left/ingress", "link", "auto"),)

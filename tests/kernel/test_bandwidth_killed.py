@@ -14,7 +14,8 @@ import pytest
 from ansible_collections.colocation.testbed.plugins.module_utils import undo
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import abilities, instance, reconcile
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import bpf
-from tests.kernel.test_bandwidth import BATCH, LINK, SERVICE, Host, everything, host
+from tests.kernel.test_bandwidth import BATCH, LINK, SERVICE, everything, host
+from tools.bandwidth.host import Host
 
 __all__ = ["host"]
 

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from tooling import ROOT, checkout_environment, run
 
-from tests.support.namespaces import Pair
+from tools.bandwidth.namespaces import Pair
 
 LINK = {"name": "link", "total": "1Gbit/s", "waterline": "200Mbit/s", "low": "160Mbit/s", "high": "800Mbit/s"}
 BATCH = {"name": "batch", "pool": "link", "role": "offline", "limit": "500Mbit/s", "prefixes": ["10.99.0.0/28"]}

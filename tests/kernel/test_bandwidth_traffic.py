@@ -12,9 +12,9 @@ import pytest
 from ansible_collections.colocation.testbed.plugins.module_utils import commands
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import values
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup
-from tests.kernel.test_bandwidth import Host
-from tests.support.namespaces import Pair
-from tests.support.traffic import Received, Transfer
+from tools.bandwidth.host import Host
+from tools.bandwidth.namespaces import Pair
+from tools.bandwidth.traffic import Received, Transfer
 
 MBIT = 1_000_000
 # 1448 bytes of payload in a frame of 1514.
@@ -28,7 +28,7 @@ def host(tmp_path: Path) -> Iterator[Host]:
     with Pair("traffic", ipv6=Path("/proc/net/if_inet6").exists()) as pair:
         made = Host(pair, tmp_path)
         yield made
-        made.apply((), (), ())
+        made.clear()
 
 
 @pytest.fixture

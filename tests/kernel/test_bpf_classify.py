@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from tests.support.bpf_bench import START, Bench, ethernet, ipv4, ipv6
+from tools.bandwidth.single_packets import START, Bench, ethernet, ipv4, ipv6
 
 HERE, THERE = socket.inet_pton(socket.AF_INET6, "fd00:1::7"), socket.inet_pton(socket.AF_INET6, "fd00:2::9")
 MASK, SHIFT = 0x0FF0_0000, 20

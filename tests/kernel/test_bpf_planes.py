@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.support.bpf_bench import MS, SECOND, START, Bench, ethernet, ipv4
+from tools.bandwidth.single_packets import MS, SECOND, START, Bench, ethernet, ipv4
 
 FRAME = 1514
 RATE = 12_500_000

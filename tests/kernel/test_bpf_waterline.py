@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.bpf_bench import MS, SECOND, START, Bench
+from tools.bandwidth.single_packets import MS, SECOND, START, Bench
 
 FRAME = 1514
 WATERLINE = 20_971_520  # 20 MiB/s
@@ -65,6 +65,27 @@ def test_offline_classes_are_throttled_the_moment_the_budget_is_used(bench: Benc
         online(bench, FRAME)
     assert changes(bench) == [(START + 2 * MS, LOW_STATE, TRIP)]
     assert pace_of_offline(bench) == cost(LOW)
+
+
+def test_a_burst_is_counted_from_its_first_packet_on(bench: Bench) -> None:
+    """Windows of the accounts would split it: what came before one ended would not count any more."""
+    prepare(bench)
+    bench.now += 10 * MS
+    # Closes a window, so that the next one ends amidst the burst.
+    bench.send(ingress_ifindex=OFFLINE)
+    bench.now += 8 * MS
+    for _ in range(5):
+        assert bench.pool_state()["state"] == HIGH_STATE
+        online(bench, BUDGET // 5, 1)
+    assert changes(bench) == [(START + 22 * MS, LOW_STATE, TRIP)]
+
+
+def test_what_is_below_the_line_never_trips(bench: Bench) -> None:
+    prepare(bench)
+    for _ in range(300):
+        bench.now += 3 * MS
+        online(bench, BUDGET // 5)
+    assert changes(bench) == []
 
 
 def test_one_large_packet_trips_at_once(bench: Bench) -> None:

@@ -13,6 +13,8 @@ import errno
 import os
 import platform
 import struct
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAP_CREATE, MAP_LOOKUP, MAP_UPDATE, MAP_DELETE, MAP_NEXT_KEY, PROG_LOAD, PIN, GET = range(8)
@@ -30,6 +32,9 @@ _MACHINE = platform.machine()
 _LIBC = ctypes.CDLL(None, use_errno=True)
 # The kernel's ENOTSUPP, which has no name in user space: this type of map has no batch operations there.
 _NOT_SUPPORTED = 524
+_NO_BATCHES = (errno.EINVAL, _NOT_SUPPORTED, errno.EOPNOTSUPP)
+# A second in all for the kernel to find memory for elements.
+_REFILL_S, _REFILLS = 0.01, 100
 _HINTS = {
     errno.EPERM: "run as root; in a container, CAP_BPF and CAP_NET_ADMIN are needed",
     errno.ENOSYS: "the kernel has no bpf(2); CONFIG_BPF_SYSCALL is needed",
@@ -219,18 +224,35 @@ def update(found: Map, key: bytes, value: bytes) -> None:
 
 
 def update_many(found: Map, items: dict[bytes, bytes]) -> None:
-    """Set the values of many keys in one call where the kernel can (Linux 5.6). Raises BpfError."""
-    if not items:
-        return
-    keys, values = _buffer(b"".join(items)), _buffer(b"".join(items.values()))
+    """Set the values of many keys in as few calls as the kernel allows (batches: Linux 5.6). Raises BpfError."""
+    left, waited = list(items.items()), 0
+    while left:
+        number, done = _update_batch(found, left)
+        if number in _NO_BATCHES and not done:
+            for key, value in left:
+                update(found, key, value)
+            return
+        left = left[done:]
+        # A hash table that isn't allocated beforehand has a small stock of elements, which the kernel fills up again a
+        # moment later: by the next tick where a processor cannot interrupt itself.
+        if number == errno.ENOMEM and waited < _REFILLS:
+            waited += 1
+            time.sleep(_REFILL_S)
+        elif number:
+            raise _error(f"map {found.name}", number)
+
+
+def _update_batch(found: Map, items: Sequence[tuple[bytes, bytes]]) -> tuple[int, int]:
+    """Make one call; returns the kernel's error number, 0 for none, and how many elements were set."""
+    keys, values = _buffer(b"".join(key for key, _value in items)), _buffer(b"".join(value for _key, value in items))
     attributes = _attributes("QQQQIIQQ", 0, 0, _address(keys), _address(values), len(items), found.fd, 0, 0)
     try:
         _call(f"map {found.name}", MAP_UPDATE_BATCH, attributes)
     except BpfError as exc:
-        if exc.number not in (errno.EINVAL, _NOT_SUPPORTED, errno.EOPNOTSUPP):
-            raise
-        for key, value in items.items():
-            update(found, key, value)
+        (done,) = struct.unpack_from("<I", attributes.raw, 32)
+        # Where there are no batches the kernel has not touched the number.
+        return exc.number, 0 if exc.number in _NO_BATCHES else done
+    return 0, len(items)
 
 
 def _read_batch(found: Map) -> tuple[int, bytes, bytes] | None:
@@ -244,7 +266,7 @@ def _read_batch(found: Map) -> tuple[int, bytes, bytes] | None:
     try:
         _call(f"map {found.name}", MAP_LOOKUP_BATCH, attributes)
     except BpfError as exc:
-        if exc.number in (errno.EINVAL, _NOT_SUPPORTED, errno.EOPNOTSUPP):
+        if exc.number in _NO_BATCHES:
             return None
         # ENOENT says that this was the end; everything has been copied.
         if exc.number != errno.ENOENT:

@@ -10,6 +10,7 @@ FINIT_MODULE = 313
 
 
 def main() -> None:
+    """Insert the modules that the command line names, in its order."""
     libc = ctypes.CDLL(None, use_errno=True)
     for path in sys.argv[1:]:
         handle = os.open(path, os.O_RDONLY)
