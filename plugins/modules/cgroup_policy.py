@@ -188,7 +188,7 @@ resctrl_groups:
   sample: [{"name": "BE", "l3_cat_range_start_percent": 0, "l3_cat_range_end_percent": 30, "mba_percent": 100,
     "pids": [4711]}]
 bandwidth_pools:
-  description: What the policy wants of the link, as option C(pools) of module M(colocation.testbed.bandwidth_pool) takes it.
+  description: What the policy wants of the link, as M(colocation.testbed.bandwidth_pool) takes it in option C(pools).
   returned: with O(state=present)
   type: list
   elements: dict
@@ -200,7 +200,7 @@ bandwidth_classes:
   returned: with O(state=present)
   type: list
   elements: dict
-  sample: [{"name": "batch", "pool": "link", "role": "offline", "cgroups": ["kubepods.slice/kubepods-besteffort.slice"]}]
+  sample: [{"name": "batch", "pool": "link", "role": "offline", "cgroups": ["kubepods/besteffort"]}]
 host_settings:
   description: What the policy wants of the host as a whole, as option C(settings) of module
     M(colocation.testbed.host_tuning) takes it.

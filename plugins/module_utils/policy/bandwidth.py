@@ -44,7 +44,9 @@ def classes(settings: Mapping[str, Any], workloads: Sequence[Workload]) -> list[
     for workload in workloads:
         members[BATCH if workload.qos == BE else SERVICE].append(workload.group)
     return [
-        _without_none({"name": name, "pool": POOL, "role": role, **(settings.get(name) or {}), "cgroups": members[name]})
+        _without_none(
+            {"name": name, "pool": POOL, "role": role, **(settings.get(name) or {}), "cgroups": members[name]}
+        )
         for name, role in _ROLES.items()
         if members[name]
     ]

@@ -38,8 +38,8 @@ class Effect:
     """What a key comes to.
 
     ``kind`` CGROUP: ``names`` are options of module cgroup; HOST: settings of module host_tuning; RESCTRL: what stands
-    in the schemata; BANDWIDTH: ``module.option`` of modules bandwidth_pool and bandwidth_class; SWITCH: it decides whether others count; NOTHING: no kernel value, ``text`` says why. Else ``text``
-    is the value in words.
+    in the schemata; BANDWIDTH: ``module.option`` of modules bandwidth_pool and bandwidth_class; SWITCH: it decides
+    whether others count; NOTHING: no kernel value, ``text`` says why. Else ``text`` is the value in words.
     """
 
     kind: str
@@ -134,7 +134,6 @@ _SYSTEM: Mapping[tuple[str, ...], Effect] = {
     ("schedFeatures",): _nothing("scheduler features are switches for debugging; engine static does not touch them"),
     ("totalNetworkBandwidth",): _nothing(NETWORK),
 }
-
 
 
 def _pool(key: str, text: str) -> tuple[tuple[str, ...], Effect]:

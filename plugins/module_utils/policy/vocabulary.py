@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The words of a policy: Koordinator's slo-controller-config, as a table of keys with type, range and default.
 
-Names, ranges and defaults are those of Koordinator v1.8.0, except for the sections in ``OWN_SECTIONS``. Every key is known; a leaf's ``engines`` tells which engine
-acts on it, so that what an engine would ignore is told from what is misspelled.
+Names, ranges and defaults are those of Koordinator v1.8.0, except for the sections in ``OWN_SECTIONS``. Every key is
+known; a leaf's ``engines`` tells which engine acts on it, so that what an engine would ignore is told from what is
+misspelled.
 """
 
 from __future__ import annotations

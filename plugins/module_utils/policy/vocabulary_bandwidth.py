@@ -4,7 +4,7 @@
 """The words of section ``bandwidth``: what batch work may send while services need the link.
 
 The section is this collection's own: Koordinator's words for the network need an agent of its kind, or shares of a
-total. These are the words of module bandwidth_pool, so that one text serves both. No engine of Koordinator's knows them.
+total. These are the words of module bandwidth_pool, so that one text serves both. Koordinator does not know them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, colocation.testbed contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Section bandwidth of a policy: what is refused, and what it comes to for modules bandwidth_pool and bandwidth_class."""
+"""Section bandwidth of a policy: what is refused, and what it comes to for the modules of that name."""
 
 from __future__ import annotations
 
