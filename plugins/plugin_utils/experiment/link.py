@@ -12,6 +12,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.colocation.testbed.plugins.module_utils.policy.bandwidth import POOL
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -33,12 +35,12 @@ def instance(node: Node) -> str:
 
 
 def values(found: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings in a result of the bandwidth modules as keys and texts; counters are left out."""
+    """Return the settings in a result of the bandwidth modules as keys and texts, without counters and empty lists."""
     flat = {}
     for kind in KINDS:
         for name, settings in found.get(kind, {}).items():
             for key, value in settings.items():
-                if key != "figures" and value is not None:
+                if key != "figures" and value not in (None, []):
                     flat[f"link/{kind}/{name}/{key}"] = value if isinstance(value, str) else json.dumps(value)
     return flat
 
@@ -95,8 +97,7 @@ class Link:
         if not self._device:
             facts = {"state_dir": self._node.state_dir, "route_to": self._peer}
             self._device = str(self._node.host.run("node_facts", facts)["route_device"])
-        (pool,) = (self._divided or {"pools": [{"name": ""}]})["pools"]
-        return {"devices": [{"name": self._device, "pool": pool["name"]}], "purge": True}
+        return {"devices": [{"name": self._device, "pool": POOL}], "purge": True}
 
     def _run(self, module: str, options: Mapping[str, Any], check_mode: bool | None = None) -> dict[str, Any]:
         given = {"instance": instance(self._node), "state_dir": self._node.state_dir, **options}
