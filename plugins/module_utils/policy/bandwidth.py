@@ -9,16 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import values
-from ansible_collections.colocation.testbed.plugins.module_utils.policy import overlay
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import overlay, vocabulary_bandwidth
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.node import BE, Workload
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.overlay import Strategy
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabulary import SECTIONS
-from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabulary_bandwidth import (
-    BATCH,
-    SECTION,
-    SERVICE,
-)
+from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabulary_bandwidth import BATCH, SERVICE
 
+SECTION = vocabulary_bandwidth.SECTION
 POOL = "link"
 _ROLES = {BATCH: "offline", SERVICE: "online"}
 _SHARING = ("request", "priority")

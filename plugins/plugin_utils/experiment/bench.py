@@ -148,7 +148,11 @@ class Bench:
         return {"files": dict(result["policy_files"]), "applied": values, "wanted": values}
 
     def _groups(self, node: Node, groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        arguments = {"state_dir": node.state_dir, "root": node.cgroup_root, "groups": [dict(group) for group in groups]}
+        arguments: dict[str, Any] = {
+            "state_dir": node.state_dir,
+            "root": node.cgroup_root,
+            "groups": [dict(group) for group in groups],
+        }
         if self._divides_link and node is self._testbed.tested:
             arguments["cgroup2"] = True
         return node.host.run("cgroup", arguments)
