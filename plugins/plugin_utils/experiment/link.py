@@ -76,6 +76,9 @@ class Link:
                 self._attached = False
             return {"wanted": {}, "applied": {}}
         if self._divided != wanted:
+            if self._divided is not None:
+                # Classes of another mode may ask for more than the pool of this one has.
+                self._run("bandwidth_class", {"classes": [], "purge": True})
             pools = self._run("bandwidth_pool", {"pools": _plain(wanted["pools"]), "purge": True})
             classes = self._run("bandwidth_class", {"classes": _plain(wanted["classes"]), "purge": True})
             self._results = {"pools": pools["pools"], "classes": classes["classes"]}

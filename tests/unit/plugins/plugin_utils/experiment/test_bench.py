@@ -197,7 +197,9 @@ def test_the_same_limits_again_cost_only_the_device(dividing, hosts):
     again = [name for name in modules(tested)[before:] if name.startswith("bandwidth_")]
     assert again == ["bandwidth_device", "bandwidth_info", "bandwidth_device", "bandwidth_info"]
     other = {**LINK, "pools": [{**LINK["pools"][0], "low": "3Mbit/s"}]}
+    before = len(tested.calls)
     assert dividing.measure(order(link=other)).policy["applied"]["link/pools/link/low"] == "3Mbit/s"
+    assert [args for module, args in tested.calls[before:] if module == "bandwidth_class"][0]["classes"] == []
 
 
 def test_a_mode_without_limits_has_no_values_of_the_link(dividing):
