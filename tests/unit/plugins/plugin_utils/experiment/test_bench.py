@@ -199,7 +199,7 @@ def test_the_same_limits_again_cost_only_the_device(dividing, hosts):
     other = {**LINK, "pools": [{**LINK["pools"][0], "low": "3Mbit/s"}]}
     before = len(tested.calls)
     assert dividing.measure(order(link=other)).policy["applied"]["link/pools/link/low"] == "3Mbit/s"
-    assert [args for module, args in tested.calls[before:] if module == "bandwidth_class"][0]["classes"] == []
+    assert next(args for module, args in tested.calls[before:] if module == "bandwidth_class")["classes"] == []
 
 
 def test_a_mode_without_limits_has_no_values_of_the_link(dividing):
