@@ -95,6 +95,7 @@ def _takes(node: Node, section: str, names: tuple[str, ...]) -> str:
         "number": f"above {node.low}",
         "choice": ", ".join(node.choices),
         "share": "0 to 100 percent, or a quantity of bits/s in quotes",
+        "rate": "rate with a unit, such as `100Mbit/s`",
     }
     leaves: list[Node] = [node]
     if names[0] in vocabulary_qos.CLASSES:
@@ -121,6 +122,10 @@ def _places(effect: Effect, key: str) -> tuple[str, str, str]:
     if effect.kind == effects.RESCTRL:
         file = f"`schemata`, line `{effect.names[0]}`"
         return file, file, RESCTRL_NEEDS[effect.names[0]]
+    if effect.kind == effects.BANDWIDTH:
+        module, option = effect.names[0].split(".")
+        place = f"module `{module}`: `{option}`"
+        return place, place, "cgroup2, clsact; plane `edt`, `htb` or `police`"
     if effect.kind == effects.HOST:
         name = effect.names[0]
         file = f"`{name if name.startswith('/') else '/proc/sys/' + name.replace('.', '/')}`"

@@ -44,6 +44,17 @@ options:
     description: MTU of all interfaces.
     type: int
     default: 1500
+  link_rate:
+    description:
+      - Rate of each host's link, such as V(1Gbit/s). Empty means as fast as the machine is.
+      - With a rate the hosts hang on a bridge even when there are two, and each port of it sends towards its host at
+        this rate and keeps what waits, as a switch does.
+    type: str
+    default: ""
+  link_buffer_kib:
+    description: What a port of the bridge keeps at most, in KiB; what comes then is dropped. Only with O(link_rate).
+    type: int
+    default: 512
   state_dir:
     description: State directory of the machine; its journal records what is made.
     type: path

@@ -37,6 +37,13 @@ options:
     type: str
     choices: [fail, skip]
     default: fail
+  cgroup2:
+    description:
+      - Make the groups in the hierarchy of version 2 too where it has no controller, as on hosts with both versions.
+      - Packets are told apart by these groups, see M(colocation.testbed.bandwidth_class). Without such a hierarchy it
+        is an error.
+    type: bool
+    default: false
   groups:
     description: The groups. A group that is not in the list is left as it is.
     type: list
@@ -334,7 +341,7 @@ def run(module: AnsibleModule) -> None:
     """Plan, then carry out unless in check mode, then read everything back."""
     root, strict = module.params["root"], module.params["on_missing"] == "fail"
     wanted = [cgroup_options.group(raw) for raw in module.params["groups"]]
-    layout = cgroup.detect()
+    layout = cgroup.detect().with_version_2() if module.params["cgroup2"] else cgroup.detect()
     book = journal.Journal(f"{module.params['state_dir']}/journal.json")
     ours = frozenset(entry.target for entry in book.entries() if entry.kind == "cgroup")
     groups = cgroup_members.resolve(wanted, layout, root)
@@ -370,6 +377,7 @@ def main() -> None:
             "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
             "root": {"type": "str", "default": "colocation-testbed"},
             "on_missing": {"type": "str", "choices": ["fail", "skip"], "default": "fail"},
+            "cgroup2": {"type": "bool", "default": False},
             "groups": {
                 "type": "list",
                 "elements": "dict",

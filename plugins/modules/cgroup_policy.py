@@ -15,7 +15,8 @@ description:
   - The policy is checked as a whole before anything changes; unknown keys are errors. For each key the result says
     whether this host supports it, and where it does not, why.
   - Only what needs no readings at run time is applied. Cache and memory bandwidth, and settings of the host as a whole,
-    are returned as data for M(colocation.testbed.resctrl_group) and M(colocation.testbed.host_tuning).
+    are returned as data for M(colocation.testbed.resctrl_group) and M(colocation.testbed.host_tuning); so is what the
+    link is to be divided into, for M(colocation.testbed.bandwidth_pool) and M(colocation.testbed.bandwidth_class).
   - A value that an earlier call set and that this one does not want is put back to what it was before.
   - Groups of systemd's units get the values that their units say again at every C(systemctl daemon-reload). A warning
     tells of such groups; apply the policy again after one.
@@ -186,6 +187,20 @@ resctrl_groups:
   elements: dict
   sample: [{"name": "BE", "l3_cat_range_start_percent": 0, "l3_cat_range_end_percent": 30, "mba_percent": 100,
     "pids": [4711]}]
+bandwidth_pools:
+  description: What the policy wants of the link, as M(colocation.testbed.bandwidth_pool) takes it in option C(pools).
+  returned: with O(state=present)
+  type: list
+  elements: dict
+  sample: [{"name": "link", "total": "1Gbit/s", "waterline": "200Mbit/s", "low": "160Mbit/s", "high": "800Mbit/s"}]
+bandwidth_classes:
+  description:
+    - Whose packets are whose, as option C(classes) of module M(colocation.testbed.bandwidth_class) takes it.
+    - Groups of class V(BE) are offline, others online.
+  returned: with O(state=present)
+  type: list
+  elements: dict
+  sample: [{"name": "batch", "pool": "link", "role": "offline", "cgroups": ["kubepods/besteffort"]}]
 host_settings:
   description: What the policy wants of the host as a whole, as option C(settings) of module
     M(colocation.testbed.host_tuning) takes it.
@@ -229,6 +244,7 @@ def _present(module: AnsibleModule, book: journal.Journal) -> dict[str, Any]:
         "translated": [asdict(item) for item in done.plan.translated],
         "restored": list(done.restored),
         "resctrl_groups": groups.with_processes(layout, task.wanted.resctrl, task.workloads),
+        **{f"bandwidth_{kind}": items for kind, items in task.wanted.bandwidth.items()},
         "host_settings": [dict(item) for item in task.wanted.host],
     }
     if module._diff:

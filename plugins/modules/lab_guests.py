@@ -152,8 +152,9 @@ def wanted_lab(params: dict[str, Any]) -> tuple[guests.Lab, topology.Topology]:
     """Return the lab that is asked for, and its network; nothing is touched before it is known to be possible."""
     topology.check_cpus({host["name"]: host["cpus"] for host in params["hosts"]})
     hosts = [topology.Host(host["name"], host["address"]) for host in params["hosts"]]
+    queue = topology.port_queue(params["link_rate"], params["link_buffer_kib"])
     names = topology.Names(params["namespace_prefix"], params["link_prefix"])
-    wanted = topology.build_for_guests(hosts, params["subnet"], names, params["mtu_bytes"])
+    wanted = topology.build_for_guests(hosts, params["subnet"], names, params["mtu_bytes"], queue)
     machine = guest.Machine(
         driver=params["driver"],
         program=params["program"] or drivers.DRIVERS[params["driver"]].program,

@@ -10,8 +10,8 @@ module: lab_netns
 short_description: Make test hosts out of network namespaces
 version_added: 0.1.0
 description:
-  - Makes one network namespace for each host, and joins them. Two hosts get one veth pair between them, more hosts a
-    bridge in a namespace of its own. No interface is put into the machine's own namespace.
+  - Makes one network namespace for each host, and joins them. Two hosts get one veth pair between them, more hosts, or
+    two with O(link_rate), a bridge in a namespace of its own. No interface is put into the machine's own namespace.
   - Afterwards exactly these hosts exist. Those made for an earlier O(hosts) are removed.
   - Everything is journalled before it is made. A namespace or interface of the same name that is not in the journal
     belongs to somebody else, and the module fails without touching it.
@@ -42,6 +42,13 @@ EXAMPLES = r"""
     hosts:
       - {name: tested, address: 198.18.0.1, cpus: "0"}
       - {name: load, address: 198.18.0.2, cpus: "1"}
+
+- name: Join them by a switch whose ports send 1 Gbit/s
+  colocation.testbed.lab_netns:
+    hosts:
+      - {name: tested, address: 198.18.0.1, cpus: "0"}
+      - {name: load, address: 198.18.0.2, cpus: "1"}
+    link_rate: 1Gbit/s
 
 - name: Remove them
   colocation.testbed.lab_netns:
@@ -83,8 +90,9 @@ def wanted_topology(params: dict[str, Any]) -> topology.Topology:
     """Return the lab that is asked for; nothing is touched before all of it is known to be possible."""
     topology.check_cpus({host["name"]: host["cpus"] for host in params["hosts"]})
     hosts = [topology.Host(host["name"], host["address"]) for host in params["hosts"]]
+    queue = topology.port_queue(params["link_rate"], params["link_buffer_kib"])
     names = topology.Names(params["namespace_prefix"], params["link_prefix"])
-    return topology.build(hosts, params["subnet"], names, params["mtu_bytes"])
+    return topology.build(hosts, params["subnet"], names, params["mtu_bytes"], queue)
 
 
 def present(module: AnsibleModule, book: journal.Journal) -> dict[str, Any]:

@@ -35,6 +35,15 @@ options:
     description: Interpreter of the node tool, looked at as program C(node_python).
     type: path
     default: /usr/bin/python3
+  route_to:
+    description: Address or name of another host; RV(route_device) then says by which device packets leave for it.
+    type: str
+    default: ""
+  shaping:
+    description:
+      - Whether RV(shaping) is told. A queueing discipline is added for that in a network namespace that goes at once.
+    type: bool
+    default: false
 author:
   - colocation.testbed contributors (@colocation-testbed)
 """
@@ -165,6 +174,18 @@ disk_free_bytes:
   description: Free space for the state directory.
   returned: always
   type: int
+route_device:
+  description: Device of the route to O(route_to).
+  returned: with O(route_to)
+  type: str
+  sample: eth0
+shaping:
+  description:
+    - What modules such as M(colocation.testbed.bandwidth_device) need. C(bpf_file_system), whether the kernel has one;
+      C(cgroup2), where it is mounted, or null; C(clsact), whether programs can be attached to devices.
+  returned: with O(shaping)
+  type: dict
+  sample: {"bpf_file_system": true, "cgroup2": "/sys/fs/cgroup", "clsact": true}
 wall_s:
   description: Wall clock at the end of the module, in seconds since 1970.
   returned: always
@@ -179,7 +200,14 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cpu_list, procfs
+from ansible_collections.colocation.testbed.plugins.module_utils import commands
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
+    cgroup,
+    cpu_list,
+    procfs,
+    routes,
+    shaping_facts,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.node import facts
 
 
@@ -193,6 +221,20 @@ def wanted_programs(module: AnsibleModule) -> dict[str, list[str]]:
     return wanted
 
 
+def network_facts(route_to: str, shaping: bool) -> dict[str, Any]:
+    """Return what was asked for beyond what is always told."""
+    found: dict[str, Any] = {}
+    if route_to:
+        found["route_device"] = routes.device_to(routes.resolve(route_to), lambda argv: commands.run(argv).stdout)
+    if shaping:
+        try:
+            layout = cgroup.detect()
+        except cgroup.CgroupError:
+            layout = None
+        found["shaping"] = shaping_facts.collect(layout)
+    return found
+
+
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
@@ -200,14 +242,17 @@ def main() -> None:
             "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
             "programs": {"type": "dict", "default": {}},
             "node_python": {"type": "path", "default": "/usr/bin/python3"},
+            "route_to": {"type": "str", "default": ""},
+            "shaping": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
     try:
+        more = network_facts(module.params["route_to"], module.params["shaping"])
         found: dict[str, Any] = facts.collect(module.params["state_dir"], wanted_programs(module))
-    except (cpu_list.CpuListError, procfs.ProcError) as exc:
+    except (commands.CommandError, cpu_list.CpuListError, procfs.ProcError, routes.RouteError) as exc:
         module.fail_json(msg=str(exc))
-    module.exit_json(changed=False, **found)
+    module.exit_json(changed=False, **more, **found)
 
 
 if __name__ == "__main__":

@@ -58,6 +58,14 @@ class Definitions:
         found = translation.translate(policy, requests, facts, f"policy {name}")
         return [{"name": group, **options} for group, options in found.items()]
 
+    def link(self, mode: str, root: str) -> dict[str, list[dict[str, Any]]] | None:
+        """Return the pools and classes that a mode wants of the tested node's link; None where it wants none.
+
+        :param root: path of the node's groups below the hierarchies.
+        """
+        name = self.modes[mode]["policy"]
+        return translation.link(None if name is None else self.policies[name], root)
+
 
 def load_definitions(
     collection_root: str | Path,

@@ -58,14 +58,16 @@ class HostExecutor:
 
         :raises HostExecutorError: where the host cannot be reached or the module fails; the text is the module's own.
         """
-        if check_mode is not None:
-            self._inner._task.check_mode = check_mode
+        usual = self._inner._task.check_mode
+        self._inner._task.check_mode = usual if check_mode is None else check_mode
         try:
             result = self._inner._execute_module(
                 module_name=f"colocation.testbed.{module}", module_args=dict(args), task_vars=self._variables
             )
         except Exception as exc:
             raise HostExecutorError(f"{self.name}: {exc}") from exc
+        finally:
+            self._inner._task.check_mode = usual
         if result.get("failed"):
             detail = str(result.get("msg") or result.get("module_stderr") or result)
             raise HostExecutorError(f"{self.name}: {detail.strip()}")

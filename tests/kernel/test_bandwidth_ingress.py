@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, undo
-from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import abilities, instance, reconcile, values
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import instance, reconcile, values
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import shaping_abilities
 from tests.kernel.test_bandwidth_traffic import LIMIT, Pod, assert_limited, group, host, member, pool
 from tools.bandwidth.host import Host
 from tools.bandwidth.namespaces import Pair
@@ -34,7 +35,7 @@ def links(host: Host) -> list[str]:
 
 @pytest.fixture
 def diverting(host: Host) -> Host:
-    if not abilities.Abilities(host.pair.run).diverts:
+    if not shaping_abilities.Abilities(host.pair.run).diverts:
         pytest.skip("this kernel has no ifb or act_mirred")
     return host
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.colocation.testbed.plugins.module_utils import undo
-from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import abilities, instance, reconcile
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import bpf
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import instance, reconcile
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import bpf, shaping_abilities
 from tests.kernel.test_bandwidth import BATCH, LINK, SERVICE, everything, host
 from tools.bandwidth.host import Host
 
@@ -89,7 +89,7 @@ def test_a_change_is_killed(host: Host, point: str, after: int) -> None:
 
 def test_a_device_of_ours_goes_wherever_a_run_is_killed(host: Host) -> None:
     """Killed before each of the programs that it starts, one after the other, until it comes to its end."""
-    if not abilities.Abilities(host.pair.run).diverts:
+    if not shaping_abilities.Abilities(host.pair.run).diverts:
         pytest.skip("this kernel has no ifb or act_mirred")
     Path(host.place.state_dir).mkdir()
     before = host.picture(), host.pair.indexes()

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import abilities, reconcile, values
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import bpf
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import reconcile, values
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import bpf, shaping_abilities
 from tests.kernel.test_bandwidth import BATCH, LINK, Host, everything, host
 
 __all__ = ["host"]
@@ -30,7 +30,7 @@ __all__ = ["host"]
 def test_bad_input_is_one_sentence_and_nothing_is_half_applied(
     host: Host, pools: Any, classes: Any, shaped: Any, text: str
 ) -> None:
-    if "sch_fq" in text and abilities.Abilities(host.pair.run).has("fq"):
+    if "sch_fq" in text and shaping_abilities.Abilities(host.pair.run).has("fq"):
         pytest.skip("this kernel has sch_fq")
     Path(host.place.state_dir).mkdir()
     before = host.picture()

@@ -186,3 +186,16 @@ def test_disks_programs_and_what_info_tells(playbook: Playbook, sleeper: int) ->
     assert undone[0]["failed_entries"] == []
     assert procfs.read_stat(sleeper) is not None
     assert not os.path.isdir(cgroup.detect().path("io", playbook.root))
+
+
+def test_groups_for_packets_are_made_on_version_2_and_undone(playbook: Playbook) -> None:
+    mounts = [item.mount for item in cgroup.detect().hierarchies if item.version == 2]
+    if not mounts:
+        pytest.skip("needs cgroup2 mounted")
+    place = Path(mounts[0], playbook.root)
+    change, again = playbook.run(playbook.groups(cgroup2=True), playbook.groups(cgroup2=True))
+    assert (change["changed"], again["changed"]) == (True, False)
+    assert sorted(item.name for item in place.iterdir() if item.is_dir()) == ["batch", "service"]
+    (undone,) = playbook.run(playbook.module("journal_undo", state_dir=playbook.state))
+    assert undone["changed"] is True
+    assert not place.exists()

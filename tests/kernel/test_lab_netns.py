@@ -138,6 +138,63 @@ def test_what_was_changed_by_hand_is_put_right(lab: Lab, drift: list[str]) -> No
     assert talk("a", "b") == "ok"
 
 
+def switch_qdiscs() -> dict[str, Any]:
+    argv = ["tc", "-n", f"{PREFIX}switch", "-j", "qdisc", "show"]
+    found = json.loads(subprocess.run(argv, check=True, capture_output=True, text=True, timeout=30).stdout)
+    return {item["dev"]: item for item in found if item.get("root") and item["kind"] != "noqueue"}
+
+
+def test_a_link_with_a_rate_is_a_switch_whose_ports_have_queues(lab: Lab) -> None:
+    predicted = lab.run(link_rate="100Mbit/s", link_buffer_kib=256, _ansible_check_mode=True, _ansible_diff=True)
+    made = lab.run(link_rate="100Mbit/s", link_buffer_kib=256, _ansible_diff=True)
+    assert made["diff"] == predicted["diff"]
+    assert made["changes"] == predicted["changes"]
+    assert lab.run(link_rate="100Mbit/s", link_buffer_kib=256)["changed"] is False
+    assert {name: item["options"]["rate"] for name, item in switch_qdiscs().items()} == dict.fromkeys(
+        ("ct1", "ct2"), 12_500_000
+    )
+    assert talk("a", "b") == "ok"
+    assert lab.run(link_rate="200Mbit/s", link_buffer_kib=256)["changes"] == [
+        f"give {PREFIX}switch/ct{port} a queue of 200 Mbit/s and 256 KiB" for port in (1, 2)
+    ]
+    lab.run()
+    assert f"{PREFIX}switch" not in ip("netns", "list")
+    assert talk("a", "b") == "ok"
+
+
+@pytest.mark.parametrize(
+    "drift",
+    [
+        "qdisc delete dev ct1 root",
+        "qdisc replace dev ct1 root handle c000: tbf rate 10mbit burst 128kb limit 512kb",
+        "qdisc replace dev ct1 root pfifo limit 3",
+    ],
+)
+def test_a_queue_that_was_changed_by_hand_is_put_right(lab: Lab, drift: str) -> None:
+    lab.run(link_rate="100Mbit/s")
+    before = switch_qdiscs()
+    subprocess.run(["tc", "-n", f"{PREFIX}switch", *drift.split()], check=True, timeout=30)
+    assert lab.run(link_rate="100Mbit/s")["changed"] is True
+    assert switch_qdiscs() == before
+    assert lab.run(link_rate="100Mbit/s")["changed"] is False
+
+
+def test_a_port_drops_what_its_buffer_has_no_room_for(lab: Lab) -> None:
+    lab.run(link_rate="8Mbit/s", link_buffer_kib=128)
+    address = HOSTS[1]["address"]
+    # Of one socket alone the kernel lets no more wait than its send buffer.
+    flood = (
+        "import socket,sys; s=[socket.socket(2,2) for _ in range(8)]\n"
+        "for n in range(400): s[n % 8].sendto(bytes(1400), (sys.argv[1], 9))"
+    )
+    assert talk("b", "a") == "ok", "and now the addresses are known"
+    subprocess.run(inside("a", sys.executable, "-c", flood, address), check=True, timeout=60)
+    argv = ["tc", "-n", f"{PREFIX}switch", "-s", "-j", "qdisc", "show", "dev", "ct2"]
+    (found,) = json.loads(subprocess.run(argv, check=True, capture_output=True, text=True, timeout=30).stdout)
+    # 400 frames of 1442 bytes: 73,728 bytes pass at once, 131,072 wait, a few are sent meanwhile.
+    assert 150 < found["drops"] < 400 - (73_728 + 131_072) // 1442 + 1
+
+
 def test_a_namespace_of_somebody_else_is_not_touched(lab: Lab) -> None:
     ip("netns", "add", f"{PREFIX}b")
     try:
@@ -177,7 +234,7 @@ def test_a_run_that_was_killed_is_undone_by_the_journal(lab: Lab, monkeypatch: p
     run, left = commands.run, [6]
 
     def killed(argv: Any, **more: Any) -> Any:
-        if list(argv)[:1] == ["ip"] and "-j" not in argv:
+        if list(argv)[:1] in (["ip"], ["tc"]) and "-j" not in argv:
             left[0] -= 1
             if left[0] == 0:
                 raise commands.CommandError("killed")

@@ -13,7 +13,6 @@ from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import (
-    abilities,
     devices,
     instance,
     intermediate,
@@ -25,7 +24,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.devic
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.instance import Place, State
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.plan import Host, Wanted
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.values import BandwidthError, Device, Pool
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import bpf, bpf_layout
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import bpf, bpf_layout, shaping_abilities
 
 _MADE = ("made_root", "made_clsact")
 _SCHEDULERS = {"edt": "fq", "htb": "htb"}
@@ -81,7 +80,7 @@ class _Around:
     layout: bpf_layout.Layout
     programs: Mapping[str, int]
     host: Host
-    abilities: abilities.Abilities
+    abilities: shaping_abilities.Abilities
     links: Mapping[str, intermediate.Link]
     seen: Mapping[str, Attached]
 
@@ -310,7 +309,7 @@ def _look(
     links = intermediate.look(place.name, recorded, host.run) if recorded or diverted else {}
     names = {item.name for item in wanted.devices.values()} | {raw["name"] for raw in state.devices.values()}
     seen = devices.look_now(names | (diverted & set(links)), indexes, host.indexes, host.run)
-    return _Around(policy, place, layout, program_ids(place), host, abilities.Abilities(host.run), links, seen)
+    return _Around(policy, place, layout, program_ids(place), host, shaping_abilities.Abilities(host.run), links, seen)
 
 
 def as_recorded(state: State) -> Shaping | None:

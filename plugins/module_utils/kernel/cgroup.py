@@ -9,7 +9,7 @@ import functools
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
 
@@ -36,10 +36,14 @@ class Hierarchy:
 
 @dataclass(frozen=True)
 class Layout:
-    """All hierarchies of a host. ``version`` is v1, hybrid (both kinds are mounted) or v2."""
+    """All hierarchies of a host. ``version`` is v1, hybrid (both kinds are mounted) or v2.
+
+    ``also`` are hierarchies without a controller that groups are made in all the same.
+    """
 
     version: str
     hierarchies: tuple[Hierarchy, ...]
+    also: tuple[Hierarchy, ...] = ()
 
     def find(self, controller: str) -> Hierarchy | None:
         """Return the hierarchy that has a controller; cpuacct is part of v2's cpu, and io is called blkio on v1."""
@@ -66,7 +70,17 @@ class Layout:
     def used(self) -> tuple[Hierarchy, ...]:
         """Return the hierarchies that a workload's group is made in, each once."""
         found = [self.find(controller) for controller in CONTROLLERS]
-        return tuple(dict.fromkeys(item for item in found if item is not None))
+        return tuple(dict.fromkeys(item for item in (*found, *self.also) if item is not None))
+
+    def with_version_2(self) -> Layout:
+        """Return the layout with groups in the hierarchy of version 2 too. Raises CgroupError when none is mounted."""
+        found = next((item for item in self.hierarchies if item.version == 2), None)
+        if found is None:
+            raise CgroupError(
+                "cgroup2: is not mounted, and packets are told apart by its groups; mount it, for example on "
+                "/sys/fs/cgroup/unified"
+            )
+        return replace(self, also=(found,))
 
     def directories(self, group: str) -> tuple[str, ...]:
         """Return all directories that make up a group, one for each hierarchy in use."""

@@ -12,10 +12,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable
 
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import port_queue
+
 RUN_ROOT = "/run/netns"
+# Of a queueing discipline that the kernel chose by itself.
+_DEFAULT_HANDLE = "0:"
 
 Argv = Sequence[str]
 Run = Callable[[Argv], str]
@@ -28,7 +32,10 @@ class NetnsError(Exception):
 
 @dataclass(frozen=True)
 class Interface:
-    """One interface: its index, the index of a veth's other end, kind, state, MTU in bytes, bridge, IPv4 addresses."""
+    """One interface: its index, the index of a veth's other end, kind, state, MTU in bytes, bridge, IPv4 addresses.
+
+    ``qdisc`` is the root queueing discipline that somebody gave it; None where it has what the kernel gives.
+    """
 
     index: int
     peer_index: int | None
@@ -37,6 +44,7 @@ class Interface:
     mtu_bytes: int
     bridge: str | None
     addresses: tuple[str, ...]
+    qdisc: port_queue.RootQdisc | None = None
 
 
 Interfaces = Mapping[str, Interface]
@@ -131,5 +139,16 @@ def _interface(item: Mapping[str, Any]) -> Interface:
 
 
 def read_interfaces(name: str, run: Run) -> dict[str, Interface]:
-    """Return the interfaces of an existing namespace. Raises NetnsError, or what ``run`` raises."""
-    return parse_interfaces(run(["ip", "-n", name, "-j", "-d", "addr", "show"]))
+    """Return the interfaces of an existing namespace. Raises NetnsError, or what ``run`` raises.
+
+    Only where there is a bridge queueing disciplines are asked for, as only ports have some.
+    """
+    found = parse_interfaces(run(["ip", "-n", name, "-j", "-d", "addr", "show"]))
+    if not any(item.kind == "bridge" for item in found.values()):
+        return found
+    try:
+        qdiscs = port_queue.parse(run(["tc", "-n", name, "-j", "qdisc", "show"]))
+    except port_queue.PortQueueError as exc:
+        raise NetnsError(str(exc)) from exc
+    given = {device: item for device, item in qdiscs.items() if item.handle != _DEFAULT_HANDLE}
+    return {device: replace(item, qdisc=given.get(device)) for device, item in found.items()}

@@ -93,7 +93,7 @@ def make(wanted: topology.Topology, book: journal.Journal, check: bool) -> Outco
     own = owned(book)
     state = read_state(wanted, own)
     steps = plan.to_topology(wanted, state, own)
-    before = tuple(plan.describe_state(state, own))
+    before = tuple(plan.describe_state(state, own, wanted.queue))
     if steps and not check:
         _apply(steps, book)
         own = owned(book)

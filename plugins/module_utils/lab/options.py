@@ -18,5 +18,7 @@ NETWORK: dict[str, Any] = {
     "namespace_prefix": {"type": "str", "default": "colocation-"},
     "link_prefix": {"type": "str", "default": "ct"},
     "mtu_bytes": {"type": "int", "default": 1500},
+    "link_rate": {"type": "str", "default": ""},
+    "link_buffer_kib": {"type": "int", "default": 512},
     "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
 }

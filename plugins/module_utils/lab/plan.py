@@ -13,7 +13,9 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import port_queue
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.netns import Interface, Interfaces
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.port_queue import PortQueue
 from ansible_collections.colocation.testbed.plugins.module_utils.lab.topology import (
     LOOPBACK,
     Cable,
@@ -186,6 +188,24 @@ class _Planner:
         if not found.up:
             self.add(end, "link", "set", end.name, "up", text=f"bring {end.target} up")
 
+    def queue(self, port: Endpoint, wanted: PortQueue | None) -> None:
+        found = self.interface(port)
+        present = None if found is None else found.qdisc
+        here = ("tc", "-n", port.namespace, "qdisc")
+        if wanted is None:
+            # A queue that somebody else gave a port without a rate is left alone.
+            if present is not None and present.is_ours:
+                self.steps.append(
+                    Step((*here, "delete", "dev", port.name, "root"), f"take the queue off {port.target}")
+                )
+        elif present is None or not present.is_like(wanted):
+            # What somebody put there by hand cannot be changed into ours, and would be in the way.
+            if present is not None and not (present.is_ours and present.kind == port_queue.KIND):
+                text = f"remove queueing discipline {present.kind} from {port.target}"
+                self.steps.append(Step((*here, "delete", "dev", port.name, "root"), text))
+            place = ("replace", "dev", port.name, "root", "handle", port_queue.HANDLE)
+            self.steps.append(Step((*here, *place, *wanted.argv), f"give {port.target} a queue of {wanted.text}"))
+
     def address(self, end: Endpoint, wanted: str | None) -> None:
         found = self.interface(end)
         present = found.addresses if found is not None else ()
@@ -215,8 +235,7 @@ def to_topology(topology: Topology, state: State, own: AbstractSet[tuple[str, st
         planner.tap(tap)
     ends = [*topology.taps, *(end for cable in topology.cables for end in (cable.near, cable.far))]
     if topology.bridge is not None:
-        ports = (*topology.taps, *(cable.far for cable in topology.cables))
-        planner.bridge(topology.bridge, ports, topology.mtu_bytes)
+        planner.bridge(topology.bridge, topology.ports, topology.mtu_bytes)
     # A lone host has its address on the loopback, from where it goes when a second one joins; a bridge has one only
     # where guests hang on it.
     without: dict[Endpoint, str | None] = {Endpoint(name, LOOPBACK): None for name in topology.namespaces}
@@ -228,6 +247,8 @@ def to_topology(topology: Topology, state: State, own: AbstractSet[tuple[str, st
         planner.settle(Endpoint(name, LOOPBACK), None)
     for end in ends:
         planner.settle(end, topology.mtu_bytes)
+    for port in topology.ports:
+        planner.queue(port, topology.queue)
     return tuple(planner.steps)
 
 
@@ -253,8 +274,11 @@ def describe(topology: Topology) -> list[str]:
     return sorted([*topology.namespaces, *(_wanted_line(topology, end) for end in _ends(topology))])
 
 
-def describe_state(state: State, own: AbstractSet[tuple[str, str]]) -> list[str]:
-    """Return one line for each namespace and interface of the lab that exists, for a diff."""
+def describe_state(state: State, own: AbstractSet[tuple[str, str]], queue: PortQueue | None = None) -> list[str]:
+    """Return one line for each namespace and interface of the lab that exists, for a diff.
+
+    A queue that is like ``queue`` is told in its words, since the kernel's are rounded.
+    """
     lines = []
     for name in sorted(state):
         if (NETNS, name) not in own:
@@ -262,7 +286,9 @@ def describe_state(state: State, own: AbstractSet[tuple[str, str]]) -> list[str]
         lines.append(name)
         for link, found in state[name].items():
             if (LINK, f"{name}/{link}") in own or (link == LOOPBACK and found.addresses):
-                lines.append(_line(Endpoint(name, link), found.kind, found.mtu_bytes, found.addresses))
+                lines.append(
+                    _line(Endpoint(name, link), found.kind, found.mtu_bytes, found.addresses, _shown(found, queue))
+                )
     return sorted(lines)
 
 
@@ -277,8 +303,22 @@ def _wanted_line(topology: Topology, end: Endpoint) -> str:
     if end.name == LOOPBACK:
         return _line(end, "loopback", 65536, addresses)
     kind = "bridge" if end == topology.bridge else TAP_KIND if end in topology.taps else "veth"
-    return _line(end, kind, topology.mtu_bytes, addresses)
+    queue = topology.queue.text if topology.queue is not None and end in topology.ports else ""
+    return _line(end, kind, topology.mtu_bytes, addresses, queue)
 
 
-def _line(end: Endpoint, kind: str, mtu_bytes: int, addresses: tuple[str, ...]) -> str:
-    return " ".join([end.target, kind, f"mtu={mtu_bytes}", *addresses])
+def _shown(found: Interface, queue: PortQueue | None) -> str:
+    """Return a port's queue as it would be asked for, or what stands in its place."""
+    if found.qdisc is None:
+        return ""
+    if queue is not None and found.qdisc.is_like(queue):
+        return queue.text
+    if found.qdisc.kind != port_queue.KIND:
+        return found.qdisc.kind
+    options = found.qdisc.options
+    waiting = options.get("lat", 0) * options.get("rate", 0) / 1e6
+    return PortQueue(options.get("rate", 0), round((waiting + options.get("burst", 0)) / 1024) * 1024).text
+
+
+def _line(end: Endpoint, kind: str, mtu_bytes: int, addresses: tuple[str, ...], queue: str = "") -> str:
+    return " ".join([end.target, kind, f"mtu={mtu_bytes}", *addresses, *([f"queue={queue}"] if queue else [])])

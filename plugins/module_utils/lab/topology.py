@@ -4,8 +4,8 @@
 """What a lab's network looks like: from the hosts that are asked for to namespaces, cables and addresses.
 
 Two namespaces are joined by one veth pair. More hang on a bridge in a namespace of its own, and so do all guests with a
-kernel of their own. No interface is ever put into the machine's own namespace, so that nothing of the machine's network
-can be hit.
+kernel of their own, and two namespaces whose link has a rate: ports of the bridge have queues, as a switch's have. No
+interface is ever put into the machine's own namespace, so that nothing of the machine's network can be hit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cpu_list
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.port_queue import PortQueue
 
 SWITCH = "switch"
 LOOPBACK = "lo"
@@ -25,6 +27,10 @@ HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 NAMESPACE_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 MTU_RANGE = (576, 65535)
 MAX_PREFIX_BITS = 30
+# Below, tokens of one packet of 64 KiB would last for seconds; above, the kernel's 32 bits of bytes a second end.
+RATE_RANGE_BIT = (10**6, 32 * 10**9)
+# At least one packet as the stack sends it, and what a port may hold for a second at the highest rate.
+BUFFER_RANGE_KIB = (128, 1 << 20)
 
 
 class TopologyError(Exception):
@@ -62,7 +68,10 @@ class Cable:
 
 @dataclass(frozen=True)
 class Topology:
-    """The whole lab: namespaces, veth pairs, the bridge if any, interfaces' addresses, MTU in bytes, taps of guests."""
+    """The whole lab: namespaces, veth pairs, the bridge if any, interfaces' addresses, MTU in bytes, taps of guests.
+
+    ``queue`` is what each port of the bridge has towards its host; None where links have no rate.
+    """
 
     namespaces: tuple[str, ...]
     cables: tuple[Cable, ...]
@@ -70,6 +79,12 @@ class Topology:
     addresses: tuple[tuple[Endpoint, str], ...]
     mtu_bytes: int
     taps: tuple[Endpoint, ...] = ()
+    queue: PortQueue | None = None
+
+    @property
+    def ports(self) -> tuple[Endpoint, ...]:
+        """Return the ports of the bridge; none where there is no bridge."""
+        return (*self.taps, *(cable.far for cable in self.cables)) if self.bridge is not None else ()
 
 
 @dataclass(frozen=True)
@@ -96,7 +111,24 @@ class Names:
         return Endpoint(self.namespace(SWITCH), f"{self.link_prefix}-br")
 
 
-def build(hosts: Sequence[Host], subnet: str, names: Names, mtu_bytes: int) -> Topology:
+def port_queue(rate: str, buffer_kib: int) -> PortQueue | None:
+    """Return the queue of a port for a rate such as ``1Gbit/s``; None for no rate. Raises TopologyError."""
+    if not rate:
+        return None
+    try:
+        rate_bit = quantity.parse_bit_rate(rate)
+    except quantity.QuantityError as exc:
+        raise TopologyError(f"lab_link_rate: {exc}") from exc
+    low, high = RATE_RANGE_BIT
+    if not low <= rate_bit <= high:
+        raise TopologyError(f"lab_link_rate {rate}: a link has 1Mbit/s to 32Gbit/s; correct it, or leave it empty")
+    low, high = BUFFER_RANGE_KIB
+    if not low <= buffer_kib <= high:
+        raise TopologyError(f"lab_link_buffer_kib {buffer_kib}: a port holds {low} to {high} KiB; correct it")
+    return PortQueue(rate_bit // 8, buffer_kib * 1024)
+
+
+def build(hosts: Sequence[Host], subnet: str, names: Names, mtu_bytes: int, queue: PortQueue | None = None) -> Topology:
     """Return the lab for these hosts. Raises TopologyError for names, addresses or sizes that cannot be."""
     network = _checked(hosts, subnet, names, mtu_bytes)
     links = [names.link(host.name) for host in hosts]
@@ -106,13 +138,16 @@ def build(hosts: Sequence[Host], subnet: str, names: Names, mtu_bytes: int) -> T
         # A lone host keeps its address, so that what runs on it can be reached by the same variables.
         alone = (Endpoint(links[0].namespace, LOOPBACK), f"{hosts[0].address}/32")
         return Topology(namespaces, (), None, (alone,), mtu_bytes)
-    if len(links) == 2:
+    if len(links) == 2 and queue is None:
         return Topology(namespaces, (Cable(links[0], links[1]),), None, addresses, mtu_bytes)
     cables = tuple(Cable(link, names.port(number)) for number, link in enumerate(links, start=1))
-    return Topology((*namespaces, names.namespace(SWITCH)), cables, names.bridge(), addresses, mtu_bytes)
+    spaces = (*namespaces, names.namespace(SWITCH))
+    return Topology(spaces, cables, names.bridge(), addresses, mtu_bytes, queue=queue)
 
 
-def build_for_guests(hosts: Sequence[Host], subnet: str, names: Names, mtu_bytes: int) -> Topology:
+def build_for_guests(
+    hosts: Sequence[Host], subnet: str, names: Names, mtu_bytes: int, queue: PortQueue | None = None
+) -> Topology:
     """Return the lab for guests with kernels of their own: a tap for each on a bridge in one namespace.
 
     The bridge has the highest free address of the subnet, from which the machine reaches the guests. Raises
@@ -131,7 +166,7 @@ def build_for_guests(hosts: Sequence[Host], subnet: str, names: Names, mtu_bytes
     taps = tuple(names.port(number) for number in range(1, len(hosts) + 1))
     bridge = names.bridge()
     addresses = ((bridge, f"{own}/{network.prefixlen}"),)
-    return Topology((names.namespace(SWITCH),), (), bridge, addresses, mtu_bytes, taps)
+    return Topology((names.namespace(SWITCH),), (), bridge, addresses, mtu_bytes, taps, queue)
 
 
 def check_cpus(cpus: Mapping[str, str]) -> None:

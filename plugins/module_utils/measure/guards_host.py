@@ -168,7 +168,8 @@ def _no_progress(scene: Scene) -> GuardResult:
 def policy_in_effect(scene: Scene) -> GuardResult:
     """Compare every value that was read back after applying with the same value in every sample of the window.
 
-    Ancestors are compared like the groups themselves: a quota above takes effect below.
+    Ancestors are compared like the groups themselves: a quota above takes effect below. Values that no sample has were
+    read once more after the window (``after``).
     """
     why = _unsampled(scene.tested)
     if why or scene.policy is None:
@@ -178,12 +179,16 @@ def policy_in_effect(scene: Scene) -> GuardResult:
     if unread:
         text = f"{unread[0]} was not read back after applying"
         return limits.result("policy_in_effect", scene.limits, None, text)
-    bad, first, readings = 0, "", 0
+    after = scene.policy.get("after") or {}
+    late = [key for key in sorted(after) if after[key] != applied.get(key)]
+    bad, readings = len(late), len(after)
+    first = f"after the window {late[0]} was {after[late[0]]!r}, applied was {applied.get(late[0])!r}" if late else ""
+    sampled = [key for key in sorted(applied) if key not in after]
     for host in scene.tested:
         for sample in _inside(host):
             values = sample.get("policy") or {}
-            differing = [key for key in sorted(applied) if values.get(key) != applied[key]]
-            readings += len(applied)
+            differing = [key for key in sampled if values.get(key) != applied[key]]
+            readings += len(sampled)
             bad += len(differing)
             if differing and not first:
                 key = differing[0]

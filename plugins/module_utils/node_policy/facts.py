@@ -40,7 +40,7 @@ def collect(layout: Layout, given: Given, proc_root: str = procfs.PROC_ROOT, sys
     memory = procfs.parse_meminfo(procfs.read_text(f"{proc_root}/meminfo") or "").get("MemTotal")
     if memory is None:
         raise CgroupError(f"{proc_root}/meminfo: has no MemTotal; is {proc_root} mounted?")
-    lacking = {**cgroup_foreign.lacking(layout), **_settings_lacking(proc_root)}
+    lacking = {**cgroup_foreign.lacking(layout), **_settings_lacking(proc_root), **_bandwidth_lacking(layout)}
     return NodeFacts(
         cpus=len(cpus),
         memory_bytes=memory,
@@ -78,6 +78,13 @@ def _settings_lacking(proc_root: str) -> dict[str, str]:
     names = {name for effect in effects_of_host if effect.kind == effects.HOST for name in effect.names}
     paths = {name: name if name.startswith("/") else f"{proc_root}/sys/{name.replace('.', '/')}" for name in names}
     return {name: f"this kernel has no {path}" for name, path in paths.items() if not os.path.exists(path)}
+
+
+def _bandwidth_lacking(layout: Layout) -> dict[str, str]:
+    """Return why packets cannot be told apart by group: their sockets know groups of version 2 alone."""
+    if any(hierarchy.version == 2 for hierarchy in layout.hierarchies):
+        return {}
+    return dict.fromkeys(effects.BANDWIDTH_NAMES, "no cgroup2 is mounted on this node, by which packets are told apart")
 
 
 def _kubepods(layout: Layout) -> str:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ansible_collections.colocation.testbed.plugins.module_utils.policy import vocabulary_qos
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import vocabulary_bandwidth, vocabulary_qos
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabulary import SECTIONS
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabulary_types import (
     Leaf,
@@ -21,7 +21,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabula
     Node,
 )
 
-CGROUP, HOST, RESCTRL, SWITCH, NOTHING = "cgroup", "host", "resctrl", "switch", "nothing"
+CGROUP, HOST, RESCTRL, BANDWIDTH, SWITCH, NOTHING = "cgroup", "host", "resctrl", "bandwidth", "switch", "nothing"
+CARRIED_OUT = (CGROUP, HOST, RESCTRL, BANDWIDTH)
 READINGS = "needs readings at run time; engine static does not take them"
 OFFER = "a scheduler's matter; it decides what a node offers to batch work, which is no kernel value"
 MANAGER = "Koordinator's manager reads it; it is no kernel value"
@@ -37,8 +38,8 @@ class Effect:
     """What a key comes to.
 
     ``kind`` CGROUP: ``names`` are options of module cgroup; HOST: settings of module host_tuning; RESCTRL: what stands
-    in the schemata; SWITCH: it decides whether others count; NOTHING: no kernel value, ``text`` says why. Else ``text``
-    is the value in words.
+    in the schemata; BANDWIDTH: ``module.option`` of modules bandwidth_pool and bandwidth_class; SWITCH: it decides
+    whether others count; NOTHING: no kernel value, ``text`` says why. Else ``text`` is the value in words.
     """
 
     kind: str
@@ -134,6 +135,42 @@ _SYSTEM: Mapping[tuple[str, ...], Effect] = {
     ("totalNetworkBandwidth",): _nothing(NETWORK),
 }
 
+
+def _pool(key: str, text: str) -> tuple[tuple[str, ...], Effect]:
+    return (key,), Effect(BANDWIDTH, (f"bandwidth_pool.{key}",), text)
+
+
+def _of_class(name: str) -> dict[tuple[str, ...], Effect]:
+    return {
+        (name, key): Effect(BANDWIDTH, (f"bandwidth_class.{key}",), text)
+        for key, text in (
+            ("request", "what they have in any case, with `shares`"),
+            ("limit", "what they have together at most"),
+            ("priority", "who comes first in what requests leave; 2 before 0"),
+        )
+    }
+
+
+_BANDWIDTH: Mapping[tuple[str, ...], Effect] = {
+    ("enable",): _SWITCH,
+    **dict(
+        (
+            _pool("total", "what the link has"),
+            _pool("waterline", "rate of all others above which groups of class BE together get `low`"),
+            _pool("low", "the value, of all groups of class BE together"),
+            _pool("high", "the same while others are below the waterline"),
+            _pool("continuous", "what others leave of the total, between low and high"),
+            _pool("window", "1ms to 1s"),
+            _pool("hold", "quiet windows until `high` comes back"),
+            _pool("accounting", "what of a packet counts"),
+            _pool("shares", "how requests and priorities divide the total"),
+        )
+    ),
+    **_of_class(vocabulary_bandwidth.BATCH),
+    **_of_class(vocabulary_bandwidth.SERVICE),
+}
+BANDWIDTH_NAMES = tuple(dict.fromkeys(name for effect in _BANDWIDTH.values() for name in effect.names))
+
 _APPLICATIONS: Mapping[tuple[str, ...], Effect] = {
     ("applications",): _SWITCH,
     ("applications", "name"): _SWITCH,
@@ -170,6 +207,7 @@ _TABLE: Mapping[str, Mapping[tuple[str, ...], Effect]] = {
     "cpu-burst-config": _BURST,
     "system-config": _SYSTEM,
     "host-application-config": _APPLICATIONS,
+    vocabulary_bandwidth.SECTION: _BANDWIDTH,
 }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils.policy import (
     applications,
+    bandwidth,
     blkio,
     burst,
     cpu,
@@ -61,7 +62,9 @@ def wanted(policy: Mapping[str, Any], node: NodeFacts, workloads: Sequence[Workl
     notes[cpu.THRESHOLD] += cpu.notes(strategies)
     notes[cpu.QOS] += [*blkio.notes(strategies, node), *resctrl_groups.notes(strategies, node.cache)]
     states = [row for section in SECTIONS if section in policy for row in _rows(strategies[section], node, notes)]
-    return Wanted(tuple(cgroups), tuple(resctrl_groups.groups(strategies)), tuple(host), tuple(states))
+    can_tell_apart = not any(name in node.lacking for name in effects.BANDWIDTH_NAMES)
+    link = bandwidth.wanted(strategies[bandwidth.SECTION], applied) if can_tell_apart else {"pools": [], "classes": []}
+    return Wanted(tuple(cgroups), tuple(resctrl_groups.groups(strategies)), tuple(host), tuple(states), link)
 
 
 def _rows(strategy: Strategy, node: NodeFacts, notes: Mapping[str, list[Note]]) -> Iterator[tuple[str, str, str]]:
@@ -97,7 +100,7 @@ def _state(strategy: Strategy, names: tuple[str, ...], node: NodeFacts) -> tuple
 def _is_told(strategy: Strategy, names: tuple[str, ...]) -> bool:
     """Tell whether a key has a row: the policy gives it, or its default comes to a kernel value."""
     kind = effects.find(strategy.section, names).kind
-    in_effect = kind in (effects.CGROUP, effects.RESCTRL, effects.HOST) and not _switched_off(strategy, names)
+    in_effect = kind in effects.CARRIED_OUT and not _switched_off(strategy, names)
     return names in strategy.given or in_effect
 
 

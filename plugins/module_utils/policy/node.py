@@ -109,15 +109,17 @@ class Part:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a policy wants of a node, in the words of modules cgroup, resctrl_group and host_tuning.
+    """What a policy wants of a node, in the words of modules cgroup, resctrl_group, host_tuning and bandwidth_*.
 
-    ``cgroups``: {"group", "options"}; ``states``: (path of the policy's key, state, reason).
+    ``cgroups``: {"group", "options"}; ``states``: (path of the policy's key, state, reason); ``bandwidth``: {"pools",
+    "classes"}, whose groups are paths below the hierarchies.
     """
 
     cgroups: tuple[Mapping[str, Any], ...]
     resctrl: tuple[Mapping[str, Any], ...]
     host: tuple[Mapping[str, Any], ...]
     states: tuple[tuple[str, str, str], ...]
+    bandwidth: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
 
 
 def requests_of(resources: Mapping[str, Any], qos: str, where: str) -> Requests:

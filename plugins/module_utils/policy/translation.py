@@ -14,8 +14,13 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from ansible_collections.colocation.testbed.plugins.module_utils import quantity
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import (
+    bandwidth,
+    kernel_values,
+    overlay,
+    suppress,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.policy import batch as batch_offer
-from ansible_collections.colocation.testbed.plugins.module_utils.policy import kernel_values, suppress
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.cpu import shares
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.node import (
     BE,
@@ -101,3 +106,15 @@ def translate(
     )
     found = kernel_values.wanted(policy, NodeFacts(facts.cpus, facts.memory_bytes, lacking=_NOT_SET), workloads)
     return {item["group"]: {**NEUTRAL, **item["options"]} for item in found.cgroups}
+
+
+def link(policy: Mapping[str, Any] | None, root: str) -> dict[str, list[dict[str, Any]]] | None:
+    """Return {"pools", "classes"} for modules bandwidth_pool and bandwidth_class; None where packets have no limits.
+
+    ``root`` is the path of the groups ``service`` and ``batch`` below the hierarchies. Expects a good policy.
+    """
+    if policy is None:
+        return None
+    strategy = overlay.strategy(policy, bandwidth.SECTION, {})
+    found = bandwidth.wanted(strategy, (Workload(f"{root}/service", LS), Workload(f"{root}/batch", BE)))
+    return found if found["pools"] else None

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils.policy import (
+    bandwidth,
     validation_pairs,
     validation_values,
     vocabulary,
@@ -20,6 +21,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.policy import (
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation_values import suggest
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabulary import VOCABULARY
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabulary_types import (
+    OWN,
     STATIC,
     Leaf,
     ListOf,
@@ -52,6 +54,8 @@ def problems(policy: Any, where: str, engine: str = STATIC) -> list[str]:
         return [f"{where}: is {type(policy).__name__}, not a mapping of sections; {_sections(engine)}"]
     sections = {name: value for name, value in policy.items() if name != DESCRIPTION}
     found = list(_mapping(sections, VOCABULARY, where, engine))
+    if not any(text.startswith(f"{where}.{bandwidth.SECTION}") for text in found):
+        found += bandwidth.problems(policy, where)
     if not isinstance(policy.get(DESCRIPTION, ""), str):
         found.append(f"{where}.{DESCRIPTION}: is not text; write a sentence")
     if not sections:
@@ -69,16 +73,25 @@ def _mapping(value: Mapping[str, Any], node: Mapping[str, Node], where: str, eng
         path = f"{where}.{name}"
         child = node.get(name) if isinstance(name, str) else None
         if child is None:
-            yield f"{path}: is not a key of Koordinator; {_meant(str(name), node, engine)}"
+            yield f"{path}: is not a key of {_owner(node)}; {_meant(str(name), node, engine)}"
         elif not implemented(child, engine):
-            why = (
-                f"needs readings at run time, which engine {engine} does not take"
-                if needs_readings(child)
-                else f"is known to Koordinator, but not yet to engine {engine}"
-            )
-            yield f"{path}: {why}; {suggest('', names(node, engine))}"
+            yield f"{path}: {_why_not(name, child, engine)}; {suggest('', names(node, engine))}"
         else:
             yield from _node(item, child, path, engine)
+
+
+def _why_not(name: str, child: Node, engine: str) -> str:
+    if needs_readings(child):
+        return f"needs readings at run time, which engine {engine} does not take"
+    if name in vocabulary.OWN_SECTIONS:
+        return f"is not a section of Koordinator, and engine {engine} acts on no others"
+    return f"is known to Koordinator, but not yet to engine {engine}"
+
+
+def _owner(node: Mapping[str, Node]) -> str:
+    """Return whose word a key would have to be, by the engines of the keys that there are."""
+    own = bool(node) and all(isinstance(child, Leaf) and child.engines == OWN for child in node.values())
+    return "this collection" if own or node is VOCABULARY[bandwidth.SECTION] else "Koordinator"
 
 
 def _meant(name: str, node: Mapping[str, Node], engine: str) -> str:

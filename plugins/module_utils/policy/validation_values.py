@@ -44,6 +44,7 @@ def problems(value: Any, leaf: Leaf, path: str, engine: str) -> Iterator[str]:
         "duration": _duration,
         "quantity": _quantity,
         "share": _share,
+        "rate": _rate,
     }[leaf.kind]
     yield from (f"{path}: {problem}" for problem in check(value, leaf))
     if engine == STATIC and leaf.static_choices and value in leaf.choices and value not in leaf.static_choices:
@@ -125,3 +126,13 @@ def _share(value: Any, leaf: Leaf) -> Iterator[str]:
         yield from _quantity(value, leaf)
     elif isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 100:
         yield f"{shown(value)} is neither a percentage nor a quantity; write 0 to 100, or text such as '50M'"
+
+
+def _rate(value: Any, _leaf: Leaf) -> Iterator[str]:
+    try:
+        zero = quantity.parse_byte_rate(value) == 0
+    except quantity.QuantityError as exc:
+        yield str(exc)
+    else:
+        if zero:
+            yield f"{shown(value)} would let nothing pass; leave it out for no limit"

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The words of a policy: Koordinator's slo-controller-config, as a table of keys with type, range and default.
 
-Names, ranges and defaults are those of Koordinator v1.8.0. Every key is known; a leaf's ``engines`` tells which engine
-acts on it, so that what an engine would ignore is told from what is misspelled.
+Names, ranges and defaults are those of Koordinator v1.8.0, except for the sections in ``OWN_SECTIONS``. Every key is
+known; a leaf's ``engines`` tells which engine acts on it, so that what an engine would ignore is told from what is
+misspelled.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ansible_collections.colocation.testbed.plugins.module_utils.policy import vocabulary_qos
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import vocabulary_bandwidth, vocabulary_qos
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabulary_types import (
+    LATER,
     Leaf,
     ListOf,
     MapOf,
     Node,
     choice,
     flag,
+    implemented,
     number,
     percent,
     ratio,
@@ -147,13 +150,17 @@ SECTIONS: Mapping[str, Section] = {
     "resource-amplification-config": Section(
         {"enable": flag(), "resourceAmplificationRatio": MapOf(ratio())}, "", "nodeConfigs"
     ),
+    vocabulary_bandwidth.SECTION: Section(vocabulary_bandwidth.STRATEGY, "", "nodeConfigs"),
 }
+OWN_SECTIONS = (vocabulary_bandwidth.SECTION,)
+"""Sections that Koordinator does not have."""
 ENTRY_LISTS = ("nodeConfigs", "nodeStrategies")
 
 
 def _words(section: Section) -> Mapping[str, Node]:
     entry: dict[str, Node] = {"name": Leaf("text"), "nodeSelector": SELECTOR, **section.strategy}
-    entries = ListOf(entry, ("nodeSelector",))
+    engines = tuple(engine for engine in LATER if implemented(section.strategy, engine))
+    entries = ListOf(entry, ("nodeSelector",), engines)
     inline = {section.cluster: section.strategy} if section.cluster else section.strategy
     return {**inline, section.entries: entries}
 

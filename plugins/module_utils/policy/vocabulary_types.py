@@ -12,6 +12,8 @@ from typing import Union
 STATIC = "static"
 LATER = ("agent", "koordinator")
 ENGINES = (STATIC, *LATER)
+# Who acts on words that are not Koordinator's.
+OWN = (STATIC, "agent")
 Default = Union[bool, int, float, str, None]
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import specs
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.link import Link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +39,7 @@ class Order:
     seed: int
     groups: tuple[dict[str, Any], ...]
     aggressor: Mapping[str, Any] | None
+    link: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -46,20 +48,29 @@ class Raw:
 
     load: dict[str, Any]
     samples: dict[str, bytes]
-    policy: dict[str, dict[str, str | None]]
+    policy: dict[str, dict[str, Any]]
 
 
 class Bench:
     """Carries out measurements on a deployed testbed."""
 
-    def __init__(self, testbed: Testbed, settings: MatrixSettings, wait: Callable[[float, str], None]) -> None:
+    def __init__(
+        self,
+        testbed: Testbed,
+        settings: MatrixSettings,
+        wait: Callable[[float, str], None],
+        divides_link: bool = False,
+    ) -> None:
         """Remember what is deployed.
 
         :param wait: called with seconds and a label while a window runs; returns when they have passed.
+        :param divides_link: whether any mode of the run limits packets; if not, the link is never touched.
         """
         self._testbed = testbed
         self._settings = settings
         self._wait = wait
+        self._divides_link = divides_link
+        self._link = Link(testbed.tested, self._load_address())
 
     def hold_pm_qos(self) -> None:
         """Keep idle states off on both hosts until ``stop_all``."""
@@ -69,6 +80,7 @@ class Bench:
     def start_service(self, groups: Sequence[Mapping[str, Any]]) -> None:
         """Make the groups and start the service in its own; it runs until ``stop_all``."""
         node = self._testbed.tested
+        self._link.clear()
         self._apply(groups)
         self._process(node, [{**self._testbed.service.process, "state": "started"}])
         load = self._testbed.load
@@ -78,8 +90,12 @@ class Bench:
         """Stop everything that a matrix starts, on both hosts."""
         tested, load = self._testbed.nodes
         service = str(self._testbed.service.process["name"])
-        self._process(tested, specs.stopped(specs.BATCH, specs.SAMPLER, service, specs.HOLDER))
-        self._process(load, specs.stopped(specs.GENERATOR, specs.PEER, specs.SAMPLER, specs.HOLDER))
+        try:
+            self._process(tested, specs.stopped(specs.BATCH, specs.SAMPLER, service, specs.HOLDER))
+            self._process(load, specs.stopped(specs.GENERATOR, specs.PEER, specs.SAMPLER, specs.HOLDER))
+        finally:
+            if self._divides_link:
+                self._link.remove()
 
     def measure(self, order: Order) -> Raw:
         """Carry out one measurement.
@@ -88,6 +104,7 @@ class Bench:
         """
         try:
             policy = self._apply(order.groups)
+            link = self._link.apply(order.link) if self._divides_link else None
             self._start_tested(order, policy["files"])
             self._send(order)
             load_results = self._finish_load(order)
@@ -100,7 +117,14 @@ class Bench:
             self._testbed.tested.name: _content(tested_results, self._testbed.tested.path(specs.SAMPLES)),
             self._testbed.load.name: _content(load_results, self._testbed.load.path(specs.SAMPLES)),
         }
-        return Raw(load=load, samples=samples, policy={"wanted": policy["wanted"], "applied": policy["applied"]})
+        return Raw(load=load, samples=samples, policy=self._in_effect(order, policy, link))
+
+    def _in_effect(
+        self, order: Order, policy: Mapping[str, Any], link: Mapping[str, Mapping[str, str]] | None
+    ) -> dict[str, dict[str, Any]]:
+        """Return what was wanted and applied, and of what no sample has (the link) what there is after the window."""
+        found = {name: {**policy[name], **(link or {}).get(name, {})} for name in ("wanted", "applied")}
+        return found if order.link is None else {**found, "after": self._link.look_again()}
 
     def peak_rps(self, url: str, window_s: float, label: str) -> float:
         """Return the rate of requests per second that the service answers at full speed (wrk's closed loop)."""
@@ -124,7 +148,13 @@ class Bench:
         return {"files": dict(result["policy_files"]), "applied": values, "wanted": values}
 
     def _groups(self, node: Node, groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        arguments = {"state_dir": node.state_dir, "root": node.cgroup_root, "groups": [dict(group) for group in groups]}
+        arguments: dict[str, Any] = {
+            "state_dir": node.state_dir,
+            "root": node.cgroup_root,
+            "groups": [dict(group) for group in groups],
+        }
+        if self._divides_link and node is self._testbed.tested:
+            arguments["cgroup2"] = True
         return node.host.run("cgroup", arguments)
 
     def _start_tested(self, order: Order, policy_files: Mapping[str, str]) -> None:
@@ -173,8 +203,11 @@ class Bench:
         return {
             **self._testbed.batch.placeholders,
             "progress": node.path("batch-progress.txt"),
-            "peer_address": str(self._testbed.load.host.variable("ansible_host", self._testbed.load.name)),
+            "peer_address": self._load_address(),
         }
+
+    def _load_address(self) -> str:
+        return str(self._testbed.load.host.variable("ansible_host", self._testbed.load.name))
 
     def _lifetime_s(self) -> float:
         return self._settings.warmup_s + self._settings.window_s + START_SLACK_S + specs.GRACE_S

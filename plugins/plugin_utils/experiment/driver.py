@@ -64,7 +64,8 @@ class Matrix:
         self._show = show
         self._remaining = 0
         self._progress = Progress(show, settings.warmup_s + settings.window_s + OVERHEAD_GUESS_S)
-        self._bench = Bench(testbed, settings, self._wait)
+        divides_link = orders.divides_link(settings.modes, definitions)
+        self._bench = Bench(testbed, settings, self._wait, divides_link)
 
     def run(self) -> Outcome:
         """Measure everything that the run still lacks, and return where it lies."""

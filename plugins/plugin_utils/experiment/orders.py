@@ -45,6 +45,11 @@ def groups(mode: str, definitions: Definitions, testbed: Testbed, hosts: Mapping
     return specs.root_group(node) + definitions.groups(mode, requests, cpus, int(host["memory_bytes"]))
 
 
+def divides_link(modes: Sequence[str], definitions: Definitions) -> bool:
+    """Return whether any mode's policy limits packets."""
+    return any(definitions.link(mode, "") is not None for mode in modes)
+
+
 def peak_found(rates_rps: Sequence[float]) -> bool:
     """Return whether a peak is believed: the best two of its measurements agree.
 
@@ -77,6 +82,7 @@ def resolve(
         rate_rps=round(cell.load_point * float(manifest["load"]["peak_rps"]), 3) if open_loop else None,
         seed=cell.seed,
         groups=tuple(groups(cell.mode, definitions, testbed, hosts)),
+        link=definitions.link(cell.mode, testbed.tested.cgroup_root),
         aggressor=None if cell.aggressor is None else manifest["aggressors"][cell.aggressor],
     )
 

@@ -36,6 +36,8 @@ class Needs:
     ports: Mapping[int, str]
     #: program → variable that lets the collection install it, and whether it may.
     programs: Mapping[str, tuple[str, bool]]
+    #: Whether a mode's policy limits packets on this host.
+    shaping: bool = False
 
 
 def check(facts: Mapping[str, Any], needs: Needs, clock_offset_s: float) -> Iterator[Row]:
@@ -49,6 +51,7 @@ def check(facts: Mapping[str, Any], needs: Needs, clock_offset_s: float) -> Iter
     yield _python(facts, needs)
     yield from _programs(facts, needs)
     yield from _ports(facts, needs)
+    yield from _shaping(facts, needs)
     yield _space(facts, needs)
     yield _clock(needs, clock_offset_s)
     yield _load(facts, needs)
@@ -150,6 +153,26 @@ def _ports(facts: Mapping[str, Any], needs: Needs) -> Iterator[Row]:
         taken = port in facts["listening_ports"] and "nginx" not in facts["supervised"]
         advice = f"something listens on TCP port {port}; stop it, or choose another port with {variable}"
         yield _row(f"TCP port {port}", needs, "free", "taken" if taken else "free", not taken, advice)
+
+
+def _shaping(facts: Mapping[str, Any], needs: Needs) -> Iterator[Row]:
+    """Yield what a policy with section bandwidth needs; without such a policy nothing is asked for."""
+    if not needs.shaping:
+        return
+    found = facts["shaping"]
+    otherwise = "or choose modes whose policies have no section bandwidth"
+    for what, needed, shown, advice in (
+        ("BPF file system", "in the kernel", found["bpf_file_system"], "run a kernel with CONFIG_BPF_SYSCALL"),
+        ("cgroup2", "mounted", found["cgroup2"], "mount it, for example on /sys/fs/cgroup/unified"),
+        (
+            "programs at devices",
+            "clsact",
+            found["clsact"],
+            "run a kernel with sch_ingress and cls_bpf, install iproute2",
+        ),
+    ):
+        text = shown if isinstance(shown, str) else "present" if shown else "missing"
+        yield _row(what, needs, needed, text, bool(shown), f"{advice}, {otherwise}")
 
 
 def _space(facts: Mapping[str, Any], needs: Needs) -> Row:

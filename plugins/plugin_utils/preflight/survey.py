@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import limits
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation import PolicyError
 from ansible_collections.colocation.testbed.plugins.plugin_utils import definitions
-from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import preparation, settings
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import orders, preparation, settings
 from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutorError
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import controller, hosts, variables
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight.rows import Row
@@ -51,6 +51,7 @@ class Survey:
         self._options = options
         self._reach = reach
         self._min_free_mib = min_free_mib
+        self._shapes = False
         self._answers: dict[str, tuple[Mapping[str, Any], float]] = {}
 
     def of_controller(self, user_variables: Mapping[str, Any]) -> list[Row]:
@@ -90,7 +91,9 @@ class Survey:
             defaults = {name: self._options[f"lab_{name}"]["default"] for name in names}
             return {name: machine.variable(f"lab_{name}", default) for name, default in defaults.items()}
 
-        given = chosen("subnet", "namespace_prefix", "link_prefix", "mtu_bytes", "state_dir")
+        given = chosen(
+            "subnet", "namespace_prefix", "link_prefix", "mtu_bytes", "link_rate", "link_buffer_kib", "state_dir"
+        )
         driver = chosen("driver")
         if driver["driver"] == "netns":
             machine.run("lab_netns", {**given, "hosts": lab_hosts}, check_mode=True)
@@ -115,7 +118,7 @@ class Survey:
             yield controller.results(wanted.results_dir)
             preparation.check_run_id(wanted)
             limits.check(wanted.limits)
-            definitions.load_definitions(
+            found = definitions.load_definitions(
                 preparation.COLLECTION_ROOT,
                 wanted.modes,
                 arguments["mode_definitions"],
@@ -123,6 +126,7 @@ class Survey:
                 arguments["aggressor_definitions"],
                 wanted.aggressors,
             )
+            self._shapes = orders.divides_link(wanted.modes, found)
         except definitions.DefinitionsError as exc:
             problems = list(exc.problems)
         except settings.SettingsError as exc:
@@ -151,6 +155,7 @@ class Survey:
             "state_dir": host.variable("node_state_dir", self._options["node_state_dir"]["default"]),
             "node_python": host.variable("node_python", self._options["node_python"]["default"]),
             "programs": {name: argv for asked in roles.values() for name, (argv, _variable) in asked.items()},
+            **({"shaping": True} if self._shapes and "tested" in roles else {}),
         }
 
     def _shares_machine(self, host: Host) -> bool:
@@ -173,4 +178,5 @@ class Survey:
                 name: (variable, bool(host.variable(variable, True)))
                 for name, (_argv, variable) in PROGRAMS[role].items()
             },
+            shaping=self._shapes and role == "tested",
         )

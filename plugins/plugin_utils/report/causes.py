@@ -1,7 +1,7 @@
 # Copyright (c) 2026, colocation.testbed contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a mode's added latency comes from: requests that wait for a CPU, or requests that need more of it.
+"""Where a mode's added latency comes from: requests that wait for a CPU, requests that need more of it, or neither.
 
 Both are counted by the kernel for the service's tasks (schedstat), so a policy that a reader wants to improve is told
 apart from a machine whose caches are shared: no scheduler setting helps against the latter.
@@ -20,16 +20,23 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model im
 WORTH_SAYING = 0.03
 #: One cause is named alone when it adds this many times what the other does.
 DOMINANT = 3.0
+#: A median latency that grew by this many times what running and waiting explain grew somewhere else. Requests also
+#: queue behind each other while the service has no CPU, which its tasks' waiting counts once: three times was seen.
+ELSEWHERE = 10.0
 
 
 @dataclass(frozen=True)
 class Cause:
-    """What a request of a mode takes in µs, running and waiting for a CPU, and what it takes in the baseline."""
+    """What a request of a mode takes in µs, running and waiting for a CPU, and what it takes in the baseline.
+
+    ``added_latency_us`` is by how much the median latency grew, 0 where that is not known.
+    """
 
     running_us: float
     waiting_us: float
     base_running_us: float
     base_waiting_us: float
+    added_latency_us: float = 0.0
 
     @property
     def added_running_us(self) -> float:
@@ -45,6 +52,8 @@ class Cause:
     def meaning(self) -> str:
         """Say what the two figures mean, empty where nothing is added."""
         running, waiting = max(self.added_running_us, 0.0), max(self.added_waiting_us, 0.0)
+        if self.added_latency_us > max(ELSEWHERE * (running + waiting), self.base_running_us):
+            return "it is neither running nor waiting for a CPU most of the time: it queues for the link or a disk"
         if running + waiting < WORTH_SAYING * self.base_running_us:
             return ""
         if waiting >= DOMINANT * running:
@@ -67,7 +76,12 @@ def cause(view: View, mode: Mode, condition: Condition) -> Cause | None:
             if median is None or median < 0:
                 return None
             found.append(median)
-    return Cause(*found) if found[2] > 0 else None
+    if found[2] <= 0:
+        return None
+    cells = (view.cell(mode.name, condition), view.cell(base.name, condition))
+    here, there = (cell.median("p50_us") if cell else None for cell in cells)
+    found.append(0.0 if here is None or there is None else here - there)
+    return Cause(*found)
 
 
 def sentence(mode: Mode, found: Cause) -> str:

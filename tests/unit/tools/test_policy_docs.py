@@ -46,6 +46,12 @@ def test_the_policy_of_the_page_is_good_and_does_what_the_page_says():
     assert elsewhere["cpu_quota_us"] == 600_000
 
 
+def test_the_section_on_the_link_is_good_for_both_engines_of_this_collection():
+    (section,) = (block for block in BLOCKS if isinstance(block, dict) and "bandwidth" in block)
+    for engine in ("static", "agent"):
+        assert validation.problems(section, "policy", engine) == []
+
+
 def test_the_sentences_of_the_page_are_those_of_the_code():
     (told,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
     block = {"catRangeStartPercent": 0, "catRangeEndPercent": 130}

@@ -44,6 +44,23 @@ def test_hybrid_prefers_the_hierarchy_that_has_the_controller(tmp_path: Path) ->
     assert layout.hierarchy("cpu").version == 1
 
 
+def test_groups_can_be_made_on_version_2_where_it_has_no_controller(tmp_path: Path) -> None:
+    unified = tmp_path / "sys/fs/cgroup/unified"
+    unified.mkdir(parents=True)
+    (unified / "cgroup.controllers").write_text("\n")
+    text = V1 + "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+    layout = cgroup.parse_layout(text, str(tmp_path))
+    assert str(unified / "g") not in layout.directories("g")
+    assert layout.with_version_2().directories("g") == (*layout.directories("g"), str(unified / "g"))
+    with pytest.raises(cgroup.CgroupError, match="cgroup2: is not mounted"):
+        cgroup.parse_layout(V1).with_version_2()
+
+
+def test_on_version_2_alone_nothing_is_made_twice() -> None:
+    layout = cgroup.Layout("v2", (cgroup.Hierarchy("/sys/fs/cgroup", 2, ("cpu", "memory")),))
+    assert layout.with_version_2().used() == layout.used()
+
+
 def test_a_missing_controller_is_named() -> None:
     with pytest.raises(
         cgroup.CgroupError, match="controller pids: not mounted \\(mounted: cpu, cpuacct, cpuset, memory\\)"

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import netns
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import netns, port_queue
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.netns import Interface
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.port_queue import PortQueue
 
 # iproute2 6.1, shortened to the keys that say something.
 ADDR_SHOW = """[
@@ -25,6 +26,9 @@ ADDR_SHOW = """[
   {"family":"inet","local":"198.18.9.1","prefixlen":24,"scope":"global"},
   {"family":"inet6","local":"fe80::1","prefixlen":64,"scope":"link"}]}
 ]"""
+QDISC_SHOW = """[{"kind":"noqueue","handle":"0:","dev":"lo","root":true,"refcnt":2,"options":{}},
+{"kind":"tbf","handle":"c000:","dev":"ct0","root":true,"refcnt":2,"options":{"rate":25000000,"burst":73700,"lat":18022}},
+{"kind":"clsact","handle":"ffff:","dev":"ct0","parent":"ffff:fff1","options":{}}]"""
 
 
 def test_reads_interfaces():
@@ -63,10 +67,36 @@ def test_interfaces_are_asked_for_in_the_namespace():
 
     def run(argv):
         asked.append(list(argv))
-        return ADDR_SHOW
+        return ADDR_SHOW if argv[0] == "ip" else QDISC_SHOW
 
-    assert set(netns.read_interfaces("colocation-a", run)) == {"lo", "ct-br", "ct0"}
-    assert asked == [["ip", "-n", "colocation-a", "-j", "-d", "addr", "show"]]
+    found = netns.read_interfaces("colocation-a", run)
+    assert {name: item.qdisc and item.qdisc.kind for name, item in found.items()} == {
+        "lo": None,
+        "ct-br": None,
+        "ct0": "tbf",
+    }
+    assert found["ct0"].qdisc.is_like(PortQueue(25_000_000, 512 * 1024))
+    assert asked == [
+        ["ip", "-n", "colocation-a", "-j", "-d", "addr", "show"],
+        ["tc", "-n", "colocation-a", "-j", "qdisc", "show"],
+    ]
+
+
+def test_qdiscs_are_asked_for_only_where_there_is_a_bridge():
+    text = json.dumps([item for item in json.loads(ADDR_SHOW) if item.get("ifname") != "ct-br"])
+    found = netns.read_interfaces("colocation-a", lambda argv: {"ip": text}[argv[0]])
+    assert {item.qdisc for item in found.values()} == {None}
+
+
+@given(st.text() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps))
+def test_any_output_of_tc_is_read_or_refused_with_a_sentence(text):
+    try:
+        found = port_queue.parse(text)
+    except port_queue.PortQueueError as exc:
+        message = str(exc)
+        assert message.startswith("tc -j qdisc show: unexpected output")
+    else:
+        assert found == {}
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.netns import Interface
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.port_queue import RootQdisc
 from ansible_collections.colocation.testbed.plugins.module_utils.lab import plan, topology
 from ansible_collections.colocation.testbed.plugins.module_utils.lab.topology import Host, Names
 
@@ -26,7 +27,7 @@ class Kernel:
     def take(self, steps) -> None:
         for step in steps:
             self.own |= set(step.records)
-            self._ip(list(step.argv[1:]))
+            (self._tc if step.argv[0] == "tc" else self._ip)(list(step.argv[1:]))
             self.own -= set(step.forgets)
 
     def _ip(self, words: list[str]) -> None:
@@ -40,6 +41,20 @@ class Kernel:
         else:
             assert words[0] == "-n"
             self._inside(words[1], words[2:])
+
+    def _tc(self, words: list[str]) -> None:
+        assert (words[0], words[2], words[4]) == ("-n", "qdisc", "dev")
+        space, name = self.state[words[1]], words[5]
+        if words[3] == "delete":
+            assert space[name].qdisc is not None
+            space[name] = dataclasses.replace(space[name], qdisc=None)
+            return
+        given = dict(zip(words[10::2], words[11::2], strict=True))
+        rate, burst, limit = (int(given[key].rstrip("bit")) for key in ("rate", "burst", "limit"))
+        present = space[name].qdisc
+        assert present is None or present.kind == words[9], "the kernel changes no kind in place"
+        options = {"rate": rate // 8, "burst": burst - 20, "lat": round(8e6 * (limit - burst) / rate)}
+        space[name] = dataclasses.replace(space[name], qdisc=RootQdisc(words[9], words[8], options))
 
     def _inside(self, namespace: str, words: list[str]) -> None:
         if words[:2] == ["link", "add"] and words[4] == "veth":
@@ -91,9 +106,9 @@ class Kernel:
                     del interfaces[other]
 
 
-def lab(count: int, first: int = 0, mtu_bytes: int = 1500) -> topology.Topology:
+def lab(count: int, first: int = 0, mtu_bytes: int = 1500, rate: str = "") -> topology.Topology:
     hosts = [Host(f"h{first + n}", f"198.18.0.{10 * first + n + 1}") for n in range(count)]
-    return topology.build(hosts, "198.18.0.0/24", NAMES, mtu_bytes)
+    return topology.build(hosts, "198.18.0.0/24", NAMES, mtu_bytes, topology.port_queue(rate, 512))
 
 
 def things(kernel: Kernel) -> set[tuple[str, str]]:
@@ -101,15 +116,16 @@ def things(kernel: Kernel) -> set[tuple[str, str]]:
     return links | {("netns", name) for name in kernel.state}
 
 
-def guest_lab(count: int, mtu_bytes: int = 1500) -> topology.Topology:
+def guest_lab(count: int, mtu_bytes: int = 1500, rate: str = "") -> topology.Topology:
     hosts = [Host(f"h{n}", f"198.18.0.{n + 1}") for n in range(count)]
-    return topology.build_for_guests(hosts, "198.18.0.0/24", NAMES, mtu_bytes)
+    return topology.build_for_guests(hosts, "198.18.0.0/24", NAMES, mtu_bytes, topology.port_queue(rate, 512))
 
 
+RATES = st.sampled_from(["", "1Mbit/s", "1Gbit/s", "32Gbit/s"])
 MTUS = st.sampled_from([1500, 9000])
 LABS = st.one_of(
-    st.builds(lab, st.integers(1, 4), st.integers(0, 2), MTUS),
-    st.builds(guest_lab, st.integers(1, 4), MTUS),
+    st.builds(lab, st.integers(1, 4), st.integers(0, 2), MTUS, RATES),
+    st.builds(guest_lab, st.integers(1, 4), MTUS, RATES),
 )
 
 
@@ -120,7 +136,7 @@ def test_any_lab_after_any_other(labs):
         kernel.take(plan.to_topology(wanted, kernel.state, kernel.own))
         assert plan.to_topology(wanted, kernel.state, kernel.own) == ()
         assert set(kernel.state) == set(wanted.namespaces)
-        assert plan.describe_state(kernel.state, kernel.own) == plan.describe(wanted)
+        assert plan.describe_state(kernel.state, kernel.own, wanted.queue) == plan.describe(wanted)
         assert kernel.own == things(kernel), "the journal names exactly what is there"
 
 
@@ -145,6 +161,50 @@ def test_a_cable_that_leads_elsewhere_is_replaced():
         "remove interface colocation-h1/ct0",
         "connect colocation-h0/ct0 with colocation-h1/ct0",
     ]
+
+
+def test_a_rate_puts_two_hosts_on_a_switch_with_a_queue_towards_each():
+    kernel = Kernel()
+    kernel.take(plan.to_topology(lab(2), kernel.state, kernel.own))
+    steps = plan.to_topology(lab(2, rate="1Gbit/s"), kernel.state, kernel.own)
+    assert [step.argv for step in steps][-1] == (
+        *("tc", "-n", "colocation-switch", "qdisc", "replace", "dev", "ct2", "root", "handle", "c000:"),
+        *("tbf", "rate", "1000000000bit", "burst", "73728b", "limit", "524288b"),
+    )
+    kernel.take(steps)
+    assert {name for name, found in kernel.state["colocation-switch"].items() if found.qdisc} == {"ct1", "ct2"}
+    assert "colocation-switch/ct1 veth mtu=1500 queue=1000 Mbit/s and 512 KiB" in plan.describe(lab(2, rate="1Gbit/s"))
+    kernel.take(plan.to_topology(lab(2), kernel.state, kernel.own))
+    assert "colocation-switch" not in kernel.state
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        None,
+        RootQdisc("htb", "1:", {}),
+        RootQdisc("tbf", "8001:", {"rate": 125_000_000, "burst": 73708, "lat": 3604}),
+        RootQdisc("tbf", "c000:", {"rate": 12_500_000, "burst": 73708, "lat": 3604}),
+        RootQdisc("tbf", "c000:", {"rate": 125_000_000, "burst": 73708, "lat": 7000}),
+    ],
+)
+def test_a_queue_that_was_changed_by_hand_is_put_right(other):
+    kernel = Kernel()
+    wanted = lab(2, rate="1Gbit/s")
+    kernel.take(plan.to_topology(wanted, kernel.state, kernel.own))
+    inside = kernel.state["colocation-switch"]
+    good = inside["ct2"].qdisc
+    inside["ct2"] = dataclasses.replace(inside["ct2"], qdisc=other)
+    kernel.take(plan.to_topology(wanted, kernel.state, kernel.own))
+    assert inside["ct2"].qdisc == good
+
+
+def test_a_port_without_a_rate_keeps_what_somebody_gave_it():
+    kernel = Kernel()
+    kernel.take(plan.to_topology(lab(3), kernel.state, kernel.own))
+    inside = kernel.state["colocation-switch"]
+    inside["ct2"] = dataclasses.replace(inside["ct2"], qdisc=RootQdisc("netem", "8001:", {}))
+    assert plan.to_topology(lab(3), kernel.state, kernel.own) == ()
 
 
 def test_an_address_of_an_earlier_subnet_goes():

@@ -91,3 +91,24 @@ def test_interface_names_fit_the_kernel():
     lab = topology.build(many, "198.18.0.0/16", names, 1500)
     longest = max(len(end.name) for cable in lab.cables for end in (cable.near, cable.far))
     assert max(longest, len(lab.bridge.name)) <= 15
+
+
+@pytest.mark.parametrize(
+    ("rate", "buffer_kib", "sentence"),
+    [
+        ("1000", 512, "lab_link_rate: '1000': has no unit that says bits or bytes"),
+        ("1Gbps", 512, "lab_link_rate: '1Gbps': has no unit"),
+        ("1kbit/s", 512, "lab_link_rate 1kbit/s: a link has 1Mbit/s to 32Gbit/s"),
+        ("100Gbit/s", 512, "lab_link_rate 100Gbit/s: a link has"),
+        ("1Gbit/s", 64, "lab_link_buffer_kib 64: a port holds 128 to 1048576 KiB"),
+    ],
+)
+def test_links_that_cannot_be_are_refused(rate, buffer_kib, sentence):
+    with pytest.raises(topology.TopologyError, match=sentence):
+        topology.port_queue(rate, buffer_kib)
+
+
+def test_no_rate_is_no_queue():
+    assert topology.port_queue("", 512) is None
+    found = topology.port_queue("1Gbit/s", 512)
+    assert (found.rate_bytes_s, found.buffer_bytes) == (125_000_000, 512 * 1024)

@@ -181,6 +181,25 @@ def test_an_ancestor_that_changes_trips_the_policy_guard():
     assert not found.evaluate()["policy_in_effect"].ok
 
 
+def test_what_no_sample_has_is_compared_after_the_window():
+    found = readings(Options(), "slo_aware")
+    link = {"link/pools/link/low": "20000000", "link/kernel": "as applied"}
+    for name in ("wanted", "applied"):
+        found.policy[name].update(link)
+    found.policy["after"] = dict(link)
+    assert found.evaluate()["policy_in_effect"].ok
+    found.policy["after"]["link/kernel"] = "filter replace dev ct0 egress"
+    result = found.evaluate()["policy_in_effect"]
+    assert (result.ok, result.figure) == (False, 1.0)
+    assert "after the window link/kernel was 'filter replace dev ct0 egress', applied was 'as applied'" in result.text
+
+
+def test_a_value_that_came_during_the_window_trips():
+    found = readings(Options(), "slo_aware")
+    found.policy["after"] = {"link/devices/ct0/egress/pool": "link"}
+    assert not found.evaluate()["policy_in_effect"].ok
+
+
 def test_a_wanted_value_that_was_never_read_back_trips():
     found = readings(Options(), "slo_aware")
     del found.policy["applied"]["batch/cpu.idle"]

@@ -300,9 +300,10 @@ def _value(leaf: vocabulary_types.Leaf) -> st.SearchStrategy[Any]:
         "choice": st.sampled_from(leaf.choices or ("",)),
         "text": st.sampled_from(["a", "/dev/vda"]),
         "label": st.sampled_from(["a", "b"]),
-        "duration": st.sampled_from(["1s", "5m"]),
+        "duration": st.sampled_from(["10ms", "5m"]),
         "quantity": st.sampled_from(["1M", 5]),
         "share": st.integers(0, 20),
+        "rate": st.sampled_from(["10Mbit/s", "1Gbit/s", "2MB/s"]),
     }
     return good[leaf.kind]
 
@@ -336,7 +337,7 @@ def test_validation_never_stumbles(policy: Any) -> None:
 
 @given(POLICIES, st.booleans())
 def test_whatever_is_good_has_values_and_a_state_for_each_key(policy: dict[str, Any], labelled: bool) -> None:
-    assume(not validation.problems(policy, "p", "koordinator"))
+    assume(not validation.problems(policy, "p", "agent"))
     node = NodeFacts(4, 2**33, labels={"a": "a"} if labelled else {})
     found = kernel_values.wanted(policy, node, [Workload("a", BE), Workload("b", LS, POD)])
     assert {state for _key, state, _reason in found.states} <= {"supported", "degraded", "unsupported"}

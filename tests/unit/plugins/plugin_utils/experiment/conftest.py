@@ -43,6 +43,25 @@ FACTS = {
 }
 
 
+class FakeBandwidth:
+    """The bandwidth modules of a host, as far as the matrix sees them."""
+
+    def __init__(self) -> None:
+        self.state: dict[str, dict] = {"pools": {}, "classes": {}, "devices": {}}
+        self.lines: list[str] = []
+
+    def answer(self, module, args, check_mode):
+        if module == "bandwidth_info":
+            return {"exists": any(self.state.values()), **self.state}
+        kind = next(name for name in self.state if name in args)
+        assert args["purge"] is True
+        found = {item["name"] + ("/egress" if kind == "devices" else ""): dict(item) for item in args[kind]}
+        if check_mode:
+            return {"changed": bool(self.lines) or found != self.state[kind], "commands": self.lines, kind: found}
+        self.state[kind] = found
+        return {"changed": True, "commands": [], kind: found}
+
+
 class FakeHost:
     """Answers as the modules do, and keeps what it was asked."""
 
@@ -50,12 +69,17 @@ class FakeHost:
         self.name = name
         self.calls: list[tuple[str, dict]] = []
         self.files = files or {}
+        self.bandwidth = FakeBandwidth()
 
     def variable(self, name, default=None):
         return FACTS.get(name, default)
 
     def run(self, module, args, check_mode=None):
         self.calls.append((module, args))
+        if module.startswith("bandwidth_"):
+            return self.bandwidth.answer(module, args, check_mode)
+        if module == "node_facts":
+            return {"route_device": "eth7"}
         if module == "cgroup":
             return {"policy_files": {"batch/cpu.idle": "/sys/x"}, "policy_values": {"batch/cpu.idle": "1"}}
         contents = {path: self.files.get(path) for path in args["results"]}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 
-from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import bench
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import bench, link
 
 AGGRESSOR = {
     "argv": ["ffmpeg", "-i", "{clip}", "-threads", "{threads}", "-progress", "{progress}"],
@@ -19,7 +20,13 @@ NETWORK = {
 }
 
 
-def order(aggressor=AGGRESSOR):
+LINK = {
+    "pools": [{"name": "link", "total": "1Gbit/s", "low": "1Mbit/s", "high": "2Mbit/s"}],
+    "classes": [{"name": "batch", "pool": "link", "role": "offline", "cgroups": ["ct/batch"]}],
+}
+
+
+def order(aggressor=AGGRESSOR, link=None):
     return bench.Order(
         label="1/3",
         mode="slo_aware",
@@ -28,6 +35,7 @@ def order(aggressor=AGGRESSOR):
         seed=7,
         groups=({"name": "batch", "cpu_idle": True},),
         aggressor=aggressor,
+        link=link,
     )
 
 
@@ -144,3 +152,101 @@ def test_stopping_all_names_everything_on_both_hosts(made, hosts):
     made.stop_all()
     assert sorted(hosts[0].stopped()) == ["batch", "nginx", "pm-qos", "sampler"]
     assert sorted(hosts[1].stopped()) == ["batch-peer", "load", "pm-qos", "sampler"]
+
+
+@pytest.fixture
+def dividing(testbed, matrix_settings):
+    return bench.Bench(testbed, matrix_settings, lambda seconds, label: None, divides_link=True)
+
+
+def modules(host):
+    return [module for module, _args in host.calls]
+
+
+def test_a_run_without_limits_for_packets_never_touches_the_link(made, hosts):
+    made.measure(order())
+    made.stop_all()
+    assert not [name for name in modules(hosts[0]) if name.startswith("bandwidth_")]
+    assert "cgroup2" not in hosts[0].calls[0][1]
+
+
+def test_the_link_is_divided_before_anything_starts_and_looked_at_after_the_window(dividing, hosts):
+    tested, _load = hosts
+    raw = dividing.measure(order(link=LINK))
+    assert modules(tested) == [
+        *("cgroup", "bandwidth_pool", "bandwidth_class", "node_facts", "bandwidth_device", "bandwidth_info"),
+        *("process", "process", "bandwidth_device", "bandwidth_info"),
+    ]
+    assert tested.calls[0][1]["cgroup2"] is True
+    assert tested.bandwidth.state["devices"] == {"eth7/egress": {"name": "eth7", "pool": "link"}}
+    assert raw.policy["wanted"]["link/pools/link/low"] == "1Mbit/s"
+    assert raw.policy["applied"] == raw.policy["wanted"]
+    assert raw.policy["after"] == {key: v for key, v in raw.policy["applied"].items() if key.startswith("link/")}
+    assert raw.policy["applied"]["batch/cpu.idle"] == "1"
+
+
+def test_the_same_limits_again_cost_only_the_device(dividing, hosts):
+    tested, _load = hosts
+    dividing.measure(order(link=LINK))
+    dividing.measure(order())
+    assert tested.bandwidth.state["devices"] == {}
+    assert tested.bandwidth.state["pools"], "the programs stay loaded"
+    before = len(tested.calls)
+    dividing.measure(order())
+    dividing.measure(order(link=LINK))
+    again = [name for name in modules(tested)[before:] if name.startswith("bandwidth_")]
+    assert again == ["bandwidth_device", "bandwidth_info", "bandwidth_device", "bandwidth_info"]
+    other = {**LINK, "pools": [{**LINK["pools"][0], "low": "3Mbit/s"}]}
+    before = len(tested.calls)
+    assert dividing.measure(order(link=other)).policy["applied"]["link/pools/link/low"] == "3Mbit/s"
+    assert next(args for module, args in tested.calls[before:] if module == "bandwidth_class")["classes"] == []
+
+
+def test_a_mode_without_limits_has_no_values_of_the_link(dividing):
+    policy = dividing.measure(order()).policy
+    assert "after" not in policy
+    assert policy["applied"] == {"batch/cpu.idle": "1"}
+
+
+def test_what_changed_during_the_window_is_told(dividing, hosts):
+    tested, _load = hosts
+
+    def somebody(seconds, label):
+        tested.bandwidth.lines = ["filter replace dev eth7 egress"]
+        tested.bandwidth.state["pools"]["link"]["low"] = "9Mbit/s"
+
+    dividing._wait = somebody
+    policy = dividing.measure(order(link=LINK)).policy
+    assert policy["applied"]["link/kernel"] == "as applied"
+    assert policy["after"]["link/kernel"] == "filter replace dev eth7 egress"
+    assert policy["after"]["link/pools/link/low"] == "9Mbit/s"
+
+
+def test_everything_of_the_link_is_taken_back_even_when_stopping_fails(dividing, hosts):
+    tested, load = hosts
+    dividing.measure(order(link=LINK))
+
+    def broken(module, args, check_mode=None):
+        raise bench.BenchError("loader: unreachable")
+
+    load.run = broken
+    with pytest.raises(bench.BenchError):
+        dividing.stop_all()
+    assert tested.bandwidth.state == {"pools": {}, "classes": {}, "devices": {}}
+
+
+def test_what_a_killed_run_has_left_on_the_link_is_removed_first(made, hosts):
+    tested, _load = hosts
+    tested.bandwidth.state["pools"] = {"link": {"name": "link"}}
+    made.start_service([])
+    assert modules(tested)[:4] == ["bandwidth_info", "bandwidth_device", "bandwidth_class", "bandwidth_pool"]
+    assert tested.bandwidth.state == {"pools": {}, "classes": {}, "devices": {}}
+
+
+@pytest.mark.parametrize(
+    ("name", "instance"),
+    [("tested-node", "matrix-tested-node"), ("a b/c", "matrix-a-b-c"), ("n" * 99, "matrix-" + "n" * 56)],
+)
+def test_the_instance_is_called_after_the_node(testbed, name, instance):
+    node = dataclasses.replace(testbed.tested, host=type("Host", (), {"name": name})())
+    assert link.instance(node) == instance

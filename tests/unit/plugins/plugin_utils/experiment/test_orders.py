@@ -87,3 +87,20 @@ def test_only_what_is_used_goes_into_the_manifest(found, matrix_settings):
 )
 def test_a_clock_is_off_only_as_far_as_is_certain(asked_s, wall_s, answered_s, offset_s):
     assert preparation.clock_offset_s(asked_s, wall_s, answered_s) == pytest.approx(offset_s)
+
+
+def test_only_a_policy_with_a_section_for_it_divides_the_link(found, testbed):
+    assert resolved(found, testbed, "slo_aware", "ffmpeg").link is None
+    assert not orders.divides_link(["baseline", "colocation", "slo_aware"], found)
+    assert orders.divides_link(["baseline", "slo_aware_network"], found)
+    wanted = resolved(found, testbed, "slo_aware_network", "ffmpeg").link
+    assert [(item["name"], item["cgroups"]) for item in wanted["classes"]] == [
+        ("batch", ["ct/batch"]),
+        ("service", ["ct/service"]),
+    ]
+    assert wanted["pools"][0]["total"] == "1Gbit/s"
+
+
+def test_the_two_aware_policies_differ_in_the_link_alone(found):
+    network = {key: value for key, value in found.policies["slo_aware_network"].items() if key != "bandwidth"}
+    assert {**network, "description": ""} == {**found.policies["slo_aware"], "description": ""}

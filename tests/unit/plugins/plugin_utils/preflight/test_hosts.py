@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 
 import pytest
 from tooling import ROOT
@@ -219,3 +220,21 @@ def test_the_labs_own_modules_say_whether_it_can_be_made(driver, modules):
     assert list(asked) == modules
     given = [(asked[name].get("driver"), asked[name].get("image")) for name in modules]
     assert given == ([(None, None)] if driver == "netns" else [(driver, None), (driver, "/cache/0123.img")])
+
+
+SHAPING = {"bpf_file_system": True, "cgroup2": "/sys/fs/cgroup", "clsact": True}
+
+
+def shaping(**changes):
+    needs = dataclasses.replace(NEEDS, shaping=True)
+    found = look(lambda facts: facts.update(shaping={**SHAPING, **changes}), needs)
+    return {row.what: row for row in found if row.level != "ok"}
+
+
+def test_a_policy_for_the_link_asks_for_what_it_needs():
+    assert shaping() == {}
+    row = shaping(cgroup2=None)["cgroup2"]
+    assert (row.level, row.found) == ("missing", "missing")
+    assert "mount it" in row.consequence
+    assert "sch_ingress" in shaping(clsact=False)["programs at devices"].consequence
+    assert "CONFIG_BPF_SYSCALL" in shaping(bpf_file_system=False)["BPF file system"].consequence

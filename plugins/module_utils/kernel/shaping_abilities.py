@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Callable
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands
-from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.devices import Run
+
+Run = Callable[..., commands.Result]
 
 # What passes everything on, as an instruction of the classic kind: no program has to be loaded for it.
 _MATCH_ALL = "protocol all pref 1 bpf bytecode '1,6 0 0 4294967295'"
