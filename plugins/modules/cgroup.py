@@ -335,7 +335,7 @@ def run(module: AnsibleModule) -> None:
     root, strict = module.params["root"], module.params["on_missing"] == "fail"
     wanted = [cgroup_options.group(raw) for raw in module.params["groups"]]
     layout = cgroup.detect()
-    book = journal.Journal(f"{module.params['state_dir']}/journal.json")
+    book = journal.of(module.params["state_dir"])
     ours = frozenset(entry.target for entry in book.entries() if entry.kind == "cgroup")
     groups = cgroup_members.resolve(wanted, layout, root)
     plan = cgroup_plan.plan(layout, root, groups, ours)

@@ -83,7 +83,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth impor
 
 def run(module: AnsibleModule) -> None:
     """Undo, then report; every entry is tried even when an earlier one fails."""
-    book = journal.Journal(f"{module.params['state_dir']}/journal.json")
+    book = journal.of(module.params["state_dir"])
     existed = book.exists()
     entries = book.entries()
     actions = undo.Undo(

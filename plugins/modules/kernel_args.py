@@ -168,7 +168,7 @@ def _row(row: kernel_args.Row) -> dict[str, Any]:
 
 def run(module: AnsibleModule) -> dict[str, Any]:
     """Compare, write unless in check mode, and tell whether a reboot is needed."""
-    book = journal.Journal(f"{module.params['state_dir']}/journal.json")
+    book = journal.of(module.params["state_dir"])
     if module.params["state"] == "absent":
         return take_back(module, book)
     wanted = kernel_args.parse(module.params["arguments"], ROOTS.sys)

@@ -278,8 +278,8 @@ def main() -> None:
         required_if=[("state", "present", ("image",)), ("state", "restarted", ("image",))],
         supports_check_mode=True,
     )
-    book = journal.Journal(os.path.join(module.params["state_dir"], "journal.json"))
     try:
+        book = journal.of(module.params["state_dir"])
         result = absent(module, book) if module.params["state"] == "absent" else present(module, book)
     except ERRORS as exc:
         module.fail_json(msg=str(exc))

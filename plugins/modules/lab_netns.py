@@ -69,7 +69,6 @@ changes:
   sample: [add network namespace colocation-tested]
 """
 
-import os
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -118,7 +117,7 @@ def shown(outcome: network.Outcome) -> dict[str, Any]:
 
 def run(module: AnsibleModule) -> None:
     """Compare, act, report."""
-    book = journal.Journal(os.path.join(module.params["state_dir"], "journal.json"))
+    book = journal.of(module.params["state_dir"])
     if module.params["state"] == "present":
         result = present(module, book)
     else:

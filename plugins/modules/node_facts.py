@@ -179,6 +179,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.colocation.testbed.plugins.module_utils import journal
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cpu_list, procfs
 from ansible_collections.colocation.testbed.plugins.module_utils.node import facts
 
@@ -204,8 +205,9 @@ def main() -> None:
         supports_check_mode=True,
     )
     try:
-        found: dict[str, Any] = facts.collect(module.params["state_dir"], wanted_programs(module))
-    except (cpu_list.CpuListError, procfs.ProcError) as exc:
+        state_dir = journal.check_state_dir(module.params["state_dir"])
+        found: dict[str, Any] = facts.collect(state_dir, wanted_programs(module))
+    except (cpu_list.CpuListError, journal.JournalError, procfs.ProcError) as exc:
         module.fail_json(msg=str(exc))
     module.exit_json(changed=False, **found)
 

@@ -34,5 +34,5 @@ def bring_about(
     params: Mapping[str, Any], edit: reconcile.Edit, named: frozenset[str], by: str, check: bool, host: plan.Host
 ) -> reconcile.Outcome:
     """Carry out what a call asks for. Raises what reconcile.ERRORS lists."""
-    book = journal.Journal(f"{params['state_dir']}/journal.json")
+    book = journal.of(params["state_dir"])
     return reconcile.reconcile(place(params), edit, named, book, by, check, host)
