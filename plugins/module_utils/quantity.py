@@ -55,6 +55,11 @@ class QuantityError(Exception):
     """A text is not a number of the wanted kind; the text says what it was, why it is refused and what to write."""
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 run, 2 runs."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def kind_of(value: object) -> str:
     """Return what a value is, in the words of whoever writes YAML; never the name of a Python type."""
     for kind, name in _KINDS:

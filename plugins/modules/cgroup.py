@@ -244,7 +244,9 @@ version:
   type: str
   sample: v1
 groups:
-  description: The present groups by name, with the directory for each controller and the values as read back.
+  description:
+    - The present groups by name, with the directory for each controller and the values as read back.
+    - In templates write C(groups['batch']['values']), since a dictionary has a method of the name C(values).
   returned: success
   type: dict
   sample: {"batch": {"paths": {"cpu": "/sys/fs/cgroup/cpu/colocation-testbed/batch"}, "values": {"cpu_idle": 1}}}

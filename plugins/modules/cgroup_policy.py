@@ -151,7 +151,8 @@ states:
     "reason": "needs a kernel of Alibaba Cloud Linux or Anolis; this host has cpu on v1 without cpu.bvt_warp_ns"}]
 groups:
   description: For each group its class, its level, the options that the policy wants in the words of module
-    M(colocation.testbed.cgroup), and the values as read back.
+    M(colocation.testbed.cgroup), and the values as read back. In templates write C(['values']), since a dictionary has
+    a method of the name C(values).
   returned: with O(state=present)
   type: dict
   sample: {"kubepods/besteffort": {"qos": "BE", "level": "tier", "options": {"cpu_quota_us": 130000},

@@ -77,7 +77,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.colocation.testbed.plugins.module_utils import journal, undo
+from ansible_collections.colocation.testbed.plugins.module_utils import journal, quantity, undo, undo_places
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import reconcile
 
 
@@ -114,8 +114,11 @@ def run(module: AnsibleModule) -> None:
             "after_header": book.path,
         }
     if texts["failed"]:
-        count = f"{len(texts['failed'])} of {len(done)} changes could not be undone and stay in {book.path}"
-        module.fail_json(msg=f"{count}: {'; '.join(texts['failed'])}", **result)
+        stay = "stays" if len(texts["failed"]) == 1 else "stay"
+        total = quantity.counted(len(done), "change")
+        count = f"{len(texts['failed'])} of {total} could not be undone and {stay} in {book.path}"
+        failed = undo_places.condensed([item for item in done if item.outcome.result == "failed"])
+        module.fail_json(msg=f"{count}: {'; '.join(failed)}", **result)
     module.exit_json(**result)
 
 

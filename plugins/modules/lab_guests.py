@@ -246,11 +246,11 @@ def absent(module: AnsibleModule, book: journal.Journal) -> dict[str, Any]:
     """End all guests and remove the lab's entries of the journal, with what they stand for."""
     state_dir = module.params["state_dir"]
     there = guests.present(state_dir)
+    links = network.Outcome((), (), ())
     if not module.check_mode:
         guests.remove_all(state_dir, book)
-        links = network.remove(book, check=False)
-    else:
-        links = network.Outcome((), (), ()) if there else network.remove(book, check=True)
+        # Without guests the network is that of namespaces, which are module lab_netns's to remove.
+        links = network.remove(book, check=False) if there else links
     changes = [*(f"remove guest {name}" for name in there), *links.changes]
     before = [*links.before, *(f"guest {name}" for name in there)]
     return {"changed": bool(changes), "changes": changes, "diff": diff(before, [])}

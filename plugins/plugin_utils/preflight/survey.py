@@ -9,6 +9,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import limits
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation import PolicyError
 from ansible_collections.colocation.testbed.plugins.plugin_utils import definitions, lab_inventory
@@ -113,7 +114,7 @@ class Survey:
         names = self._groups.get("lab", ())
         if not names:
             return
-        needed = f"{len(names)} hosts"
+        needed = quantity.counted(len(names), "host")
         try:
             self._try_lab(self._reach("localhost"), lab_inventory.hosts(names, hostvars))
         except (HostExecutorError, lab_inventory.LabInventoryError) as exc:

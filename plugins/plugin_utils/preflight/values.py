@@ -102,6 +102,7 @@ RULES: Mapping[str, Rule] = {
     "batch_workload_peer_port": _PORT,
     "batch_workload_preset": Rule("a preset of the encoder", _word),
     "batch_workload_threads": _whole(1, 1024, "an aggressor has one worker at least"),
+    "calibration_blocks": _whole(0, 1000, "0 deploys only"),
     "cgroup_policy_state_dir": _PATH,
     "host_tuning_state_dir": _PATH,
     "lab_cgroup_root": _GROUP,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import Cell
+from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import Cell, GuardResult
 from ansible_collections.colocation.testbed.plugins.plugin_utils import definitions
-from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import deployed, orders, preparation
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import bench, deployed, orders, preparation
 
 HOSTS = {
     "tested": {"role": "tested", "measured_cpus": "0", "memory_bytes": 8 << 30},
@@ -87,3 +89,14 @@ def test_only_what_is_used_goes_into_the_manifest(found, matrix_settings):
 )
 def test_a_clock_is_off_only_as_far_as_is_certain(asked_s, wall_s, answered_s, offset_s):
     assert preparation.clock_offset_s(asked_s, wall_s, answered_s) == pytest.approx(offset_s)
+
+
+def test_the_words_of_a_process_reach_the_guard_that_missed_it():
+    said = "batch ended by itself with status 8, its log ends with: Unknown encoder"
+    raw = bench.Raw({}, {}, {}, ended=(said,))
+    dead = GuardResult("processes_alive", 3.0, 0.0, "readings", False, "3 of 20 readings differ")
+    assert orders._told(dead, raw).text.endswith(
+        "differ; batch ended by itself with status 8, its log ends with: Unknown encoder"
+    )
+    for other in (dataclasses.replace(dead, ok=True), dataclasses.replace(dead, guard="steal")):
+        assert orders._told(other, raw) == other
