@@ -48,8 +48,11 @@ _KINDS = {
 }
 #: A name of a role this short is also found in other people's words.
 _LONG_NAME = 6
+#: In a shorter one any slip makes the name of something else (lab, lb, alb).
+_SHORT_NAME = 4
 _OWN_PREFIX_CUTOFF = 0.8
 _OTHER_PREFIX_CUTOFF = 0.9
+_SWAPPED_CUTOFF = 0.85
 
 
 def role_options(roles_dir: Path) -> Options:
@@ -93,11 +96,14 @@ def _meant(name: str, options: Options, roles: frozenset[str]) -> str | None:
     """
     if name in options or _belongs(name, roles) or "_" not in name or name.startswith(("ansible_", "_")):
         return None
-    for near in difflib.get_close_matches(name, options, n=3, cutoff=_OTHER_PREFIX_CUTOFF):
+    for near in difflib.get_close_matches(name, options, n=3, cutoff=_SWAPPED_CUTOFF):
         role = next(item for item in sorted(roles, key=len, reverse=True) if near.startswith(f"{item}_"))
         written = name[: len(name) - len(near) + len(role)]
         lost = len(written) == len(role) - 1 and any(role[:at] + role[at + 1 :] == written for at in range(len(role)))
-        if len(role) >= _LONG_NAME or lost or (written != role and sorted(name) == sorted(near)):
+        swapped = sorted(written) == sorted(role) and name[len(written) :] == near[len(role) :]
+        close = difflib.SequenceMatcher(None, near, name).ratio() >= _OTHER_PREFIX_CUTOFF
+        slip = (swapped or (close and lost)) and len(role) >= _SHORT_NAME
+        if slip or (close and len(role) >= _LONG_NAME):
             return near
     return None
 

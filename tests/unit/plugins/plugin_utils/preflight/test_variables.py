@@ -119,6 +119,8 @@ def test_a_near_miss_names_what_was_meant(name, meant):
         "metric_limits",
         "service_port",
         "lib_install",
+        "lb_subnet",
+        "alb_subnet",
         "postgres_state_dir",
         "ansible_node_cpus",
         "inventory_hostname",
