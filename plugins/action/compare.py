@@ -35,7 +35,7 @@ class ActionModule(ActionBase):
             found = compare.compare(runs, given["thresholds"])
             changed = self._write(given["junit_file"], compare.junit_xml(found))
         except (compare.CompareError, rundir.RunDirectoryError, files.FilesError) as exc:
-            raise AnsibleActionFail(str(exc)) from exc
+            raise AnsibleActionFail(str(exc)) from None  # Ansible would append the cause, said already
         width = min(shutil.get_terminal_size((110, 24)).columns, 120)
         self._display.display("")
         for line in comparison.render(found, width, unicode=os.environ.get("TERM") != "dumb"):

@@ -76,7 +76,7 @@ class ActionModule(ActionBase):
             )
             outcome = self._measure(wanted, found, variables)
         except ERRORS as exc:
-            raise AnsibleActionFail(str(exc)) from exc
+            raise AnsibleActionFail(str(exc)) from None  # Ansible would append the cause, said already
         return {**result, **outcome}
 
     def _measure(

@@ -32,7 +32,7 @@ class ActionModule(ActionBase):
         try:
             bundle = node_bundle.build(_COLLECTION_ROOT)
         except node_bundle.BundleError as exc:
-            raise AnsibleActionFail(f"node tool: {exc}") from exc
+            raise AnsibleActionFail(f"node tool: {exc}") from None  # Ansible would append the cause, said already
         arguments["sha256"] = bundle.sha256
         result = self._ask(arguments, task_vars)
         if result.get("failed") or not result.get("needs_transfer") or self._task.check_mode:

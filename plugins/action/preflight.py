@@ -37,9 +37,9 @@ class ActionModule(ActionBase):
         looking = survey.Survey(
             known["groups"], options, lambda name: self._reach(name, known), int(given["min_free_mib"])
         )
-        found = looking.of_controller(self._own_variables(known))
-        if given["lab_hosts"] and not rows.problems(found):
-            found.append(looking.of_lab(given["lab_hosts"]))
+        found = [*looking.of_controller(self._own_variables(known, options)), *looking.of_inventory()]
+        if not rows.problems(found):
+            found += looking.of_lab(known["hostvars"])
         if not rows.problems(found):
             for role in ("tested", "load"):
                 found += looking.of_host(known["groups"][role][0], role)
@@ -49,10 +49,11 @@ class ActionModule(ActionBase):
             return {**result, "failed": True, "msg": "\n".join(problems)}
         return {**result, "changed": False, "rows": [dataclasses.asdict(row) for row in found]}
 
-    def _own_variables(self, known: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the variables that might be a role's, templated."""
-        prefixes = tuple({f"{path.name}_" for path in (preparation.COLLECTION_ROOT / "roles").iterdir()})
-        return {name: self._templar.template(known[name]) for name in known if name.startswith(prefixes)}
+    def _own_variables(self, known: Mapping[str, Any], options: variables.Options) -> dict[str, Any]:
+        """Return the variables that are a role's, or might be meant as one, templated."""
+        roles = survey.role_names()
+        own = [name for name in known if variables.concerns(name, options, roles)]
+        return {name: self._templar.template(known[name]) for name in own}
 
     def _reach(self, name: str, known: Mapping[str, Any]) -> HostExecutor:
         """Return a host of the inventory; a namespace of the lab is asked on the machine that carries it."""

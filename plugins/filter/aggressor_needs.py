@@ -57,14 +57,9 @@ def aggressor_needs(names: Sequence[str], definitions: Mapping[str, Any]) -> dic
     try:
         loaded = load_definitions(_COLLECTION, aggressors=names, aggressor_definitions=definitions)
     except DefinitionsError as exc:
-        raise AnsibleFilterError(str(exc)) from exc
-    chosen = [loaded.aggressors[name] for name in names]
-    peers = [definition["peer"] for definition in chosen if definition.get("peer")]
-    return {
-        "packages": sorted({package for definition in chosen for package in definition["packages"]}),
-        "peer_packages": sorted({package for peer in peers for package in peer.get("packages", [])}),
-        "clip": any("{clip}" in word for definition in chosen for word in definition["argv"]),
-    }
+        raise AnsibleFilterError(str(exc)) from None  # Ansible would append the cause, said already
+    needs = loaded.needs(names)
+    return {"packages": list(needs.packages), "peer_packages": list(needs.peer_packages), "clip": needs.clip}
 
 
 class FilterModule:

@@ -44,22 +44,18 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
+from ansible_collections.colocation.testbed.plugins.plugin_utils import lab_inventory
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 
-def lab_hosts(names: Iterable[str], hostvars: Mapping[str, Any]) -> list[dict[str, str]]:
+def lab_hosts(names: Iterable[str], hostvars: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return name, address and CPU list of each host. Raises AnsibleFilterError where a host has no address."""
-    hosts = []
-    for name in names:
-        variables = hostvars[name]
-        if "ansible_host" not in variables:
-            raise AnsibleFilterError(
-                f"lab host {name} has no address: give it ansible_host in the inventory, an IPv4 address in lab_subnet"
-            )
-        cpus = str(variables.get("lab_cpus", "")) or str(variables.get("node_cpus", ""))
-        hosts.append({"name": name, "address": str(variables["ansible_host"]), "cpus": cpus})
-    return hosts
+    try:
+        return lab_inventory.hosts(names, hostvars)
+    except lab_inventory.LabInventoryError as exc:
+        raise AnsibleFilterError(str(exc)) from None  # Ansible would append the cause, said already
 
 
 class FilterModule:

@@ -52,6 +52,8 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
+from ansible_collections.colocation.testbed.plugins.plugin_utils import ranges
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -61,17 +63,15 @@ if TYPE_CHECKING:
 REQUEST_COST_BYTES = 12_500
 MOVE_COST_BYTES = 4_500
 WINDOW_BYTES = 32_768
-SLOWDOWN_RANGE_PCT = (1, 1000)
-PAGE_RANGE_BYTES = (1_000, 100_000_000)
 
 
 def service_pages(page_bytes: int, slow_pages_pct: Sequence[int], seed: int) -> dict[str, Any]:
     """Return files and URLs of the service's pages. Raises AnsibleFilterError for sizes that cannot be."""
-    size = _whole(page_bytes, "latency_service_page_bytes", PAGE_RANGE_BYTES)
+    size = _whole(page_bytes, "latency_service_page_bytes", ranges.PAGE_BYTES)
     files = [{"path": "html/index.html", "text_bytes": size, "text_seed": int(seed)}]
     urls = {}
     for written in slow_pages_pct:
-        pct = _whole(written, "latency_service_slow_pages_pct", SLOWDOWN_RANGE_PCT)
+        pct = _whole(written, "latency_service_slow_pages_pct", ranges.SLOWDOWN_PCT)
         slow = {"path": f"html/slow-{pct}", "text_bytes": slower_size(size, pct), "text_seed": int(seed)}
         files.append(slow)
         urls[str(pct)] = f"/slow-{pct}"
@@ -100,9 +100,8 @@ def _moves(size_bytes: int) -> int:
 
 
 def _whole(value: Any, name: str, allowed: tuple[int, int]) -> int:
-    written = str(value)
-    number = int(written) if written.isascii() and written.isdigit() else -1
-    if not allowed[0] <= number <= allowed[1]:
+    number = ranges.whole(value)
+    if number is None or not ranges.is_inside(number, allowed):
         raise AnsibleFilterError(
             f"{name}: {value!r} is not a whole number from {allowed[0]} to {allowed[1]}; correct it"
         )

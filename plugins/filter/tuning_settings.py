@@ -72,7 +72,7 @@ def tuning_settings(
         found = tuning_profiles.load(_COLLECTION, profile)
         return tuning_profiles.settings(found, settings, str(housekeeping_cpus), policy_settings)
     except tuning_profiles.TuningProfileError as exc:
-        raise AnsibleFilterError(str(exc)) from exc
+        raise AnsibleFilterError(str(exc)) from None  # Ansible would append the cause, said already
 
 
 class FilterModule:

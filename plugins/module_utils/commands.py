@@ -26,9 +26,9 @@ class Result:
     stderr: str
 
 
-def _last_line(text: str) -> str:
+def _last_lines(text: str, count: int) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "it printed no error"
+    return "; ".join(lines[-count:]) if lines else "it printed no error"
 
 
 def run(
@@ -39,10 +39,12 @@ def run(
     input_text: str | None = None,
     directory: str | None = None,
     environment: Mapping[str, str] | None = None,
+    error_lines: int = 1,
 ) -> Result:
     """Run ``argv`` to its end and return its output.
 
-    ``environment`` is added to the present one. Raises CommandError when the program is missing or not
+    ``environment`` is added to the present one. ``error_lines`` is how many of the last lines an error repeats, for
+    programs that say the reason before they say that they fail. Raises CommandError when the program is missing or not
     executable, runs longer than ``timeout_s`` (it is killed), or, with ``check``, ends with a status other than 0.
     """
     shown = shlex.join(argv)
@@ -70,5 +72,6 @@ def run(
             f"{shown}: did not end within {timeout_s:g} s and was killed; run it by hand to see why"
         ) from exc
     if check and done.returncode != 0:
-        raise CommandError(f"{shown}: ended with status {done.returncode}: {_last_line(done.stderr or done.stdout)}")
+        said = _last_lines(done.stderr or done.stdout, error_lines)
+        raise CommandError(f"{shown}: ended with status {done.returncode}: {said}")
     return Result(tuple(argv), done.returncode, done.stdout, done.stderr)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Callable
 
-from ansible_collections.colocation.testbed.plugins.module_utils import files
+from ansible_collections.colocation.testbed.plugins.module_utils import files, quantity
 
 SCHEMA = 1
 KINDS = (
@@ -104,12 +104,27 @@ def _entry(raw: Any, path: str) -> Entry:
         raise JournalError(f"journal {path}: an entry does not have the keys of schema {SCHEMA}; {_advice(path)}")
     for key, kind in expected.items():
         if not isinstance(raw[key], kind) or isinstance(raw[key], bool):
-            raise JournalError(f"journal {path}: entry {raw['id']!r}: {key} is not {kind.__name__}; {_advice(path)}")
+            found = quantity.kind_of(raw[key])
+            raise JournalError(f"journal {path}: entry {raw['id']!r}: {key} cannot be {found}; {_advice(path)}")
     if raw["kind"] not in KINDS:
         raise JournalError(
-            f"journal {path}: entry {raw['id']}: kind {raw['kind']!r} is not one of {', '.join(KINDS)}; {_advice(path)}"
+            f"journal {path}: entry {raw['id']}: kind {raw['kind']!r} is not one of {', '.join(KINDS)}; where a newer "
+            f"version of the collection wrote it, use that one; else: {_advice(path)}"
         )
     return Entry(**raw)
+
+
+def _check_schema(raw: Any, path: str) -> None:
+    """Raise JournalError for what is no journal, and for one that a later version wrote."""
+    seen = raw.get("schema") if isinstance(raw, dict) else None
+    if isinstance(seen, int) and not isinstance(seen, bool) and seen > SCHEMA:
+        raise JournalError(
+            f"journal {path}: was written by a newer version of the collection (schema {seen}, this one reads "
+            f"{SCHEMA}); nothing was touched; use that version on this host, also for reset"
+        )
+    if not isinstance(raw, dict) or seen != SCHEMA or not isinstance(raw.get("entries"), list):
+        found = repr(seen) if isinstance(raw, dict) else quantity.kind_of(raw)
+        raise JournalError(f"journal {path}: is not of schema {SCHEMA} (found {found}); {_advice(path)}")
 
 
 def parse(text: str, path: str = "journal.json") -> tuple[Entry, ...]:
@@ -118,9 +133,7 @@ def parse(text: str, path: str = "journal.json") -> tuple[Entry, ...]:
         raw = json.loads(text)
     except (ValueError, RecursionError) as exc:
         raise JournalError(f"journal {path}: is not JSON ({exc}); {_advice(path)}") from exc
-    if not isinstance(raw, dict) or raw.get("schema") != SCHEMA or not isinstance(raw.get("entries"), list):
-        seen = raw.get("schema") if isinstance(raw, dict) else type(raw).__name__
-        raise JournalError(f"journal {path}: is not of schema {SCHEMA} (found {seen!r}); {_advice(path)}")
+    _check_schema(raw, path)
     entries = tuple(_entry(item, path) for item in raw["entries"])
     if len({entry.id for entry in entries}) != len(entries):
         raise JournalError(f"journal {path}: two entries have the same id; {_advice(path)}")
@@ -153,6 +166,20 @@ def _tried_again(item: Undone, handlers: Mapping[str, Handler]) -> Undone:
     if item.outcome.result != "failed" or handler is None:
         return item
     return Undone(item.entry, handler(item.entry, False))
+
+
+def check_state_dir(path: str) -> str:
+    """Return the path of a state directory unchanged. Raises JournalError for one that depends on where a task runs."""
+    if not os.path.isabs(path):
+        raise JournalError(f"state_dir {path!r}: is not an absolute path; write one that begins with /")
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise JournalError(f"state_dir {path}: is not a directory; name the directory that holds journal.json")
+    return path
+
+
+def of(state_dir: str) -> Journal:
+    """Return the journal in a state directory. Raises JournalError for a path that cannot be one."""
+    return Journal(os.path.join(check_state_dir(state_dir), "journal.json"))
 
 
 class Journal:

@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from ansible_collections.colocation.testbed.plugins.module_utils import files, journal
+from ansible_collections.colocation.testbed.plugins.module_utils import files, journal, quantity, undo_places
 
 
 class OwnChangesError(Exception):
@@ -85,7 +85,8 @@ def undo(
         if not check:
             undone = [item.entry for item in done if item.outcome.result == "undone"]
             book.forget_many((entry.kind, entry.target) for entry in undone)
-    failed = [item.outcome.text for item in done if item.outcome.result == "failed"]
+    failed = [item for item in done if item.outcome.result == "failed"]
     if failed:
-        raise OwnChangesError(f"{len(failed)} of {len(done)} changes could not be undone: {'; '.join(failed)}")
+        said = "; ".join(undo_places.condensed(failed))
+        raise OwnChangesError(f"{len(failed)} of {quantity.counted(len(done), 'change')} could not be undone: {said}")
     return tuple(done)

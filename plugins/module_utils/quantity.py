@@ -9,7 +9,7 @@ Kubernetes quantities follow k8s.io/apimachinery/pkg/api/resource. Floats are re
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Union
 
@@ -37,6 +37,15 @@ _RATE_UNITS_BIT = {
     **{f"{prefix}bit/s": factor for prefix, factor in _RATE_PREFIXES.items()},
     **{f"{prefix}B/s": 8 * factor for prefix, factor in _RATE_PREFIXES.items()},
 }
+# The first that fits counts: a bool is an int too.
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (bool, "a bool"),
+    (int, "a whole number"),
+    (float, "a floating-point number"),
+    (str, "a text"),
+    ((list, tuple, set), "a list"),
+    (Mapping, "a mapping"),
+)
 MAX_LENGTH = 64
 MAX_EXPONENT = 30
 MAX_CPU = 8191
@@ -46,10 +55,22 @@ class QuantityError(Exception):
     """A text is not a number of the wanted kind; the text says what it was, why it is refused and what to write."""
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 run, 2 runs."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def kind_of(value: object) -> str:
+    """Return what a value is, in the words of whoever writes YAML; never the name of a Python type."""
+    for kind, name in _KINDS:
+        if isinstance(value, kind):
+            return name
+    return "nothing" if value is None else "something else"
+
+
 def _text(value: object, what: str, example: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int)):
-        kind = "floating-point number" if isinstance(value, float) else type(value).__name__
-        raise QuantityError(f"{value!r}: is a {kind}, not {what}; write it as a string such as {example!r}")
+        raise QuantityError(f"{value!r}: is {kind_of(value)}, not {what}; write it as a string such as {example!r}")
     text = str(value) if isinstance(value, int) else value
     if len(text) > MAX_LENGTH:
         raise QuantityError(f"{text[:20]!r}…: is too long for {what}; write {example!r}")

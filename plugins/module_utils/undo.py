@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Callable
 
-from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, recorded_process
+from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, recorded_process, undo_places
 from ansible_collections.colocation.testbed.plugins.module_utils.journal import Entry, Handler, Outcome
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     cgroup,
@@ -30,7 +29,6 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
 )
 
 SUBTREE_CONTROL = "cgroup.subtree_control"
-_RMDIR_DEADLINE_S = 5.0
 _APT_TIMEOUT_S = 900.0
 _GRUB_TIMEOUT_S = 300.0
 
@@ -48,13 +46,14 @@ class Undo:
 
     def handlers(self) -> Mapping[str, Handler]:
         """Return the handler of every kind; a foreseeable failure becomes an outcome, so that the others go on."""
+        ahead = undo_places.Foreseen()
         table: dict[str, Callable[[Entry, bool], Outcome]] = {
-            "file": undo_file,
+            "file": lambda entry, check: ahead.noted(entry, undo_file(entry, check)),
             "value": self._value,
             "line": undo_line,
-            "directory": undo_directory,
-            "cgroup": lambda entry, check: undo_cgroup(entry, check, self.proc_root),
-            "process": self._process,
+            "directory": lambda entry, check: undo_places.undo_directory(entry, check, ahead),
+            "cgroup": lambda entry, check: undo_places.undo_cgroup(entry, check, ahead, self.proc_root),
+            "process": lambda entry, check: self._process(entry, check, ahead),
             "netns": self._netns,
             "link": self._link,
             "package": self._package,
@@ -111,11 +110,12 @@ class Undo:
             self.run(argv, timeout_s=_GRUB_TIMEOUT_S)
         return _undone(f"{entry.target}: generated anew")
 
-    def _process(self, entry: Entry, check: bool) -> Outcome:
+    def _process(self, entry: Entry, check: bool, ahead: undo_places.Foreseen) -> Outcome:
         recorded = recorded_process.from_entry(entry.target, entry.previous)
         members = recorded.members(self.proc_root)
         if not members:
             return _undone(f"process {entry.target}: has ended already")
+        ahead.pids.update(member.pid for member in members)
         if not check:
             recorded_process.end(recorded, self.term_deadline_s, self.proc_root)
         return _undone(f"process {entry.target}: ended {', '.join(str(member.pid) for member in members)}")
@@ -255,56 +255,6 @@ def _undo_subtree_control(path: str, wanted: str, found: str, check: bool) -> Ou
     if extra and not check:
         files.write_kernel(path, " ".join(f"-{name}" for name in extra))
     return _undone(f"{path}: {'disabled ' + ' '.join(extra) if extra else 'is as it was'}")
-
-
-def undo_directory(entry: Entry, check: bool) -> Outcome:
-    """Remove a directory that we made: with all in it when it was recorded as a tree of ours, else only if empty."""
-    path = entry.target
-    if not os.path.isdir(path):
-        return _undone(f"{path}: not there")
-    tree = isinstance(entry.previous, Mapping) and entry.previous.get("tree") is True
-    mounted = [place for place, _below, _files in os.walk(path) if os.path.ismount(place)]
-    if mounted:
-        return _failed(f"{path}: {mounted[0]} is a mount point; unmount it and undo again")
-    inside = sorted(os.listdir(path))
-    if inside and not tree and not check:
-        return _failed(f"{path}: holds {', '.join(inside[:5])}, which we did not put there; move it away")
-    if not check:
-        shutil.rmtree(path) if tree else os.rmdir(path)
-    return _undone(f"{path}: removed")
-
-
-def undo_cgroup(entry: Entry, check: bool, proc_root: str = procfs.PROC_ROOT) -> Outcome:
-    """Remove a group directory that we made, when nobody is in it; kills nothing."""
-    path = entry.target
-    if not os.path.isdir(path):
-        return _undone(f"{path}: not there")
-    if check:
-        return _undone(f"{path}: removed")
-    # Ended processes stay in their group until their parent has reaped them.
-    recorded_process.wait(lambda: not cgroup.read_pids(path), _RMDIR_DEADLINE_S)
-    inside = cgroup.read_pids(path)
-    below = cgroup.children(path)
-    if inside or below:
-        who = [f"process {pid} ({_name(pid, proc_root)})" for pid in inside[:5]] + [
-            f"group {name}" for name in below[:5]
-        ]
-        return _failed(f"{path}: holds {', '.join(who)}, which we did not make; move it away and undo again")
-    removed = recorded_process.wait(lambda: _rmdir(path), _RMDIR_DEADLINE_S)
-    return _undone(f"{path}: removed") if removed else _failed(f"{path}: stays busy; look at its cgroup.procs")
-
-
-def _rmdir(path: str) -> bool:
-    try:
-        os.rmdir(path)
-    except OSError:
-        return not os.path.isdir(path)
-    return True
-
-
-def _name(pid: int, proc_root: str) -> str:
-    stat = procfs.read_stat(pid, proc_root)
-    return stat.comm if stat else "ended"
 
 
 def describe(entry: Entry) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def run(module: AnsibleModule) -> None:
     params = module.params
     name = values.check_name(params["instance"], "instance")
     wanted = bandwidth_boot.Wanted(name, params["bpffs"], params["state_dir"], params["node_python"])
-    book = journal.Journal(f"{params['state_dir']}/journal.json")
+    book = journal.of(params["state_dir"])
     act = bandwidth_boot.persist if params["state"] == "present" else bandwidth_boot.remove
     done = act(wanted, bandwidth_boot.Places(), book, module.check_mode)
     for text in done.warnings:

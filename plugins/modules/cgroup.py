@@ -251,7 +251,9 @@ version:
   type: str
   sample: v1
 groups:
-  description: The present groups by name, with the directory for each controller and the values as read back.
+  description:
+    - The present groups by name, with the directory for each controller and the values as read back.
+    - In templates write C(groups['batch']['values']), since a dictionary has a method of the name C(values).
   returned: success
   type: dict
   sample: {"batch": {"paths": {"cpu": "/sys/fs/cgroup/cpu/colocation-testbed/batch"}, "values": {"cpu_idle": 1}}}
@@ -342,7 +344,7 @@ def run(module: AnsibleModule) -> None:
     root, strict = module.params["root"], module.params["on_missing"] == "fail"
     wanted = [cgroup_options.group(raw) for raw in module.params["groups"]]
     layout = cgroup.detect().with_version_2() if module.params["cgroup2"] else cgroup.detect()
-    book = journal.Journal(f"{module.params['state_dir']}/journal.json")
+    book = journal.of(module.params["state_dir"])
     ours = frozenset(entry.target for entry in book.entries() if entry.kind == "cgroup")
     groups = cgroup_members.resolve(wanted, layout, root)
     plan = cgroup_plan.plan(layout, root, groups, ours)

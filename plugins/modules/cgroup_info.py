@@ -49,6 +49,11 @@ EXAMPLES = r"""
 - name: Read the batch workload's group
   colocation.testbed.cgroup_info:
     names: [batch]
+  register: found
+
+- name: Show its quota
+  ansible.builtin.debug:
+    msg: "{{ found.groups['batch']['values']['cpu_quota_us'] }}"
 
 - name: Read the groups of all best-effort pods
   colocation.testbed.cgroup_info:
@@ -70,6 +75,7 @@ hierarchies:
 groups:
   description:
     - The groups by name.
+    - In templates write C(groups['batch']['values']), since a dictionary has a method of the name C(values).
     - C(exists) tells whether the group is there in every hierarchy, C(paths) has its directory for each controller,
       C(values) what the options of M(colocation.testbed.cgroup) are, C(pids) its processes, C(tasks) its threads.
     - C(effective) is what ancestors leave of it. CPUs and memory nodes as the kernel says, the smallest of the limits,

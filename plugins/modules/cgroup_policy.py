@@ -58,7 +58,8 @@ options:
     choices: [report, fail]
     default: report
   groups:
-    description: The groups that the policy is applied to.
+    description: The groups that the policy is applied to. Needed unless the policy has host applications or settings of
+      the host.
     type: list
     elements: dict
     default: []
@@ -89,6 +90,8 @@ options:
             (C(cpu), C(memory), C(kubernetes.io/batch-cpu), C(kubernetes.io/batch-memory)).
           - Weight and limits of a group of which nothing is said are left as they are.
           - Class V(BE) is read for its batch resources. The unit of batch-cpu is the milli-core, V(70k) is 70 CPUs.
+          - A limit of V(1000) of batch-cpu gives a quota of 100000 us in 100 ms. Where C(cpuSuppressPolicy) is
+            V(cfsQuota), quotas of pods and containers are lifted instead, as in Koordinator; RV(states) says so.
         type: list
         elements: dict
         default: []
@@ -149,7 +152,8 @@ states:
     "reason": "needs a kernel of Alibaba Cloud Linux or Anolis; this host has cpu on v1 without cpu.bvt_warp_ns"}]
 groups:
   description: For each group its class, its level, the options that the policy wants in the words of module
-    M(colocation.testbed.cgroup), and the values as read back.
+    M(colocation.testbed.cgroup), and the values as read back. In templates write C(['values']), since a dictionary has
+    a method of the name C(values).
   returned: with O(state=present)
   type: dict
   sample: {"kubepods/besteffort": {"qos": "BE", "level": "tier", "options": {"cpu_quota_us": 130000},
@@ -229,6 +233,7 @@ def _present(module: AnsibleModule, book: journal.Journal) -> dict[str, Any]:
     found = groups.match(layout, wanted)
     node = facts.collect(layout, facts.Given(labels, module.params["cpus"]))
     task = apply.prepare(layout, policy, node, found)
+    apply.refuse_idle(task, wanted)
     if module.params["on_unsupported"] == "fail":
         apply.refuse_unsupported(task)
     done = apply.carry_out(layout, task, book, module.check_mode)
@@ -282,8 +287,8 @@ def main() -> None:
         required_if=[("state", "present", ("policy",))],
         supports_check_mode=True,
     )
-    book = journal.Journal(f"{module.params['state_dir']}/journal.json")
     try:
+        book = journal.of(module.params["state_dir"])
         result = (_present if module.params["state"] == "present" else _absent)(module, book)
     except (PolicyError, groups.GroupsError) as exc:
         module.fail_json(msg=str(exc), problems=list(exc.problems))

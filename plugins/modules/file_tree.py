@@ -134,6 +134,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils import (
 
 _BY = "file_tree"
 _KIND = "directory"
+# nginx says what is wrong, and then in a line of its own that the test failed.
+_ERROR_LINES = 3
 # What makes the journal's undo remove the directory with everything in it.
 _TREE = {"tree": True}
 
@@ -176,7 +178,7 @@ def present(module: AnsibleModule, directory: str, book: journal.Journal) -> tup
     if changes and not module.check_mode:
 
         def run(argv: Sequence[str]) -> object:
-            return commands.run(argv, timeout_s=module.params["timeout_s"])
+            return commands.run(argv, timeout_s=module.params["timeout_s"], error_lines=_ERROR_LINES)
 
         book.record(_KIND, directory, _TREE, _BY)
         file_tree.apply(changes, run)
@@ -208,7 +210,7 @@ def absent(module: AnsibleModule, directory: str, book: journal.Journal) -> tupl
 def run(module: AnsibleModule) -> None:
     """Compare, act, report."""
     directory = os.path.abspath(module.params["directory"])
-    book = journal.Journal(os.path.join(module.params["state_dir"], "journal.json"))
+    book = journal.of(module.params["state_dir"])
     require_own(directory, book)
     act = present if module.params["state"] == "present" else absent
     # Check mode reads only, and must not wait for a run that writes.

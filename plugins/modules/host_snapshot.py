@@ -90,7 +90,7 @@ differences:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.colocation.testbed.plugins.module_utils import snapshot
+from ansible_collections.colocation.testbed.plugins.module_utils import journal, snapshot
 
 
 def run(module: AnsibleModule) -> None:
@@ -99,7 +99,7 @@ def run(module: AnsibleModule) -> None:
     wanted = snapshot.Wanted(
         paths=tuple(params["paths"]),
         cgroup_root=params["cgroup_root"],
-        state_dir=params["state_dir"],
+        state_dir=journal.check_state_dir(params["state_dir"]),
         ignore=tuple(params["ignore"]),
     )
     picture = snapshot.take(wanted)
@@ -123,7 +123,7 @@ def main() -> None:
     )
     try:
         run(module)
-    except snapshot.SnapshotError as exc:
+    except (journal.JournalError, snapshot.SnapshotError) as exc:
         module.fail_json(msg=str(exc))
 
 

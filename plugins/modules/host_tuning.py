@@ -206,7 +206,7 @@ ROOTS = settings.Roots()
 
 def run(module: AnsibleModule) -> dict[str, Any]:
     """Plan, carry out unless in check mode, read everything back."""
-    book = journal.Journal(f"{module.params['state_dir']}/journal.json")
+    book = journal.of(module.params["state_dir"])
     if module.params["state"] == "absent":
         return take_back(module, book)
     given, problems = settings.parse(module.params["settings"], module.params["persist"], module.params["on_missing"])

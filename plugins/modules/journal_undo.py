@@ -77,13 +77,13 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.colocation.testbed.plugins.module_utils import journal, undo
+from ansible_collections.colocation.testbed.plugins.module_utils import journal, quantity, undo, undo_places
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import reconcile
 
 
 def run(module: AnsibleModule) -> None:
     """Undo, then report; every entry is tried even when an earlier one fails."""
-    book = journal.Journal(f"{module.params['state_dir']}/journal.json")
+    book = journal.of(module.params["state_dir"])
     existed = book.exists()
     entries = book.entries()
     actions = undo.Undo(
@@ -114,8 +114,11 @@ def run(module: AnsibleModule) -> None:
             "after_header": book.path,
         }
     if texts["failed"]:
-        count = f"{len(texts['failed'])} of {len(done)} changes could not be undone and stay in {book.path}"
-        module.fail_json(msg=f"{count}: {'; '.join(texts['failed'])}", **result)
+        stay = "stays" if len(texts["failed"]) == 1 else "stay"
+        total = quantity.counted(len(done), "change")
+        count = f"{len(texts['failed'])} of {total} could not be undone and {stay} in {book.path}"
+        failed = undo_places.condensed([item for item in done if item.outcome.result == "failed"])
+        module.fail_json(msg=f"{count}: {'; '.join(failed)}", **result)
     module.exit_json(**result)
 
 

@@ -90,7 +90,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 reboot_required:
-  description: Whether the running kernel differs from what was asked for.
+  description: Whether the running kernel differs from what was asked for, and a reboot would change that.
   returned: always
   type: bool
 arguments:
@@ -118,7 +118,7 @@ arguments:
       description: All values in the first entry of C(grub.cfg); null where that cannot be read.
       type: list
     reboot_required:
-      description: Whether this argument needs a reboot.
+      description: Whether this argument needs a reboot; false where RV(unsupported), as a reboot would not bring it.
       type: bool
     reason:
       description: Why an absent argument stays.
@@ -153,7 +153,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.boot import cmd
 ROOTS = grub.Roots()
 
 
-def _row(row: kernel_args.Row) -> dict[str, Any]:
+def _row(row: kernel_args.Row, unsupported: bool) -> dict[str, Any]:
     return {
         "name": row.wanted.argument.name,
         "wanted": row.wanted.argument.value,
@@ -161,14 +161,14 @@ def _row(row: kernel_args.Row) -> dict[str, Any]:
         "running": list(row.running),
         "drop_in": row.drop_in,
         "configured": None if row.configured is None else list(row.configured),
-        "reboot_required": row.reboot,
+        "reboot_required": row.reboot and not unsupported,
         "reason": row.why or None,
     }
 
 
 def run(module: AnsibleModule) -> dict[str, Any]:
     """Compare, write unless in check mode, and tell whether a reboot is needed."""
-    book = journal.Journal(f"{module.params['state_dir']}/journal.json")
+    book = journal.of(module.params["state_dir"])
     if module.params["state"] == "absent":
         return take_back(module, book)
     wanted = kernel_args.parse(module.params["arguments"], ROOTS.sys)
@@ -187,7 +187,7 @@ def run(module: AnsibleModule) -> dict[str, Any]:
     return {
         "changed": changed,
         "reboot_required": made.reboot and not made.unsupported,
-        "arguments": [_row(row) for row in made.rows],
+        "arguments": [_row(row, bool(made.unsupported)) for row in made.rows],
         "unsupported": made.unsupported or None,
         "diff": _diff(made.before, made.text if changed else made.before),
     }

@@ -247,11 +247,11 @@ def absent(module: AnsibleModule, book: journal.Journal) -> dict[str, Any]:
     """End all guests and remove the lab's entries of the journal, with what they stand for."""
     state_dir = module.params["state_dir"]
     there = guests.present(state_dir)
+    links = network.Outcome((), (), ())
     if not module.check_mode:
         guests.remove_all(state_dir, book)
-        links = network.remove(book, check=False)
-    else:
-        links = network.Outcome((), (), ()) if there else network.remove(book, check=True)
+        # Without guests the network is that of namespaces, which are module lab_netns's to remove.
+        links = network.remove(book, check=False) if there else links
     changes = [*(f"remove guest {name}" for name in there), *links.changes]
     before = [*links.before, *(f"guest {name}" for name in there)]
     return {"changed": bool(changes), "changes": changes, "diff": diff(before, [])}
@@ -279,8 +279,8 @@ def main() -> None:
         required_if=[("state", "present", ("image",)), ("state", "restarted", ("image",))],
         supports_check_mode=True,
     )
-    book = journal.Journal(os.path.join(module.params["state_dir"], "journal.json"))
     try:
+        book = journal.of(module.params["state_dir"])
         result = absent(module, book) if module.params["state"] == "absent" else present(module, book)
     except ERRORS as exc:
         module.fail_json(msg=str(exc))

@@ -76,14 +76,13 @@ changes:
   sample: [add network namespace colocation-tested]
 """
 
-import os
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, journal
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cpu_list, netns
-from ansible_collections.colocation.testbed.plugins.module_utils.lab import network, options, plan, topology
+from ansible_collections.colocation.testbed.plugins.module_utils.lab import guests, network, options, plan, topology
 
 
 def wanted_topology(params: dict[str, Any]) -> topology.Topology:
@@ -126,11 +125,13 @@ def shown(outcome: network.Outcome) -> dict[str, Any]:
 
 def run(module: AnsibleModule) -> None:
     """Compare, act, report."""
-    book = journal.Journal(os.path.join(module.params["state_dir"], "journal.json"))
+    book = journal.of(module.params["state_dir"])
     if module.params["state"] == "present":
         result = present(module, book)
     else:
-        result = shown(network.remove(book, module.check_mode))
+        # A network of guests goes with them, so where they are only predicted to go there is nothing left for this one.
+        with_guests = module.check_mode and guests.present(module.params["state_dir"])
+        result = shown(network.Outcome((), (), ()) if with_guests else network.remove(book, module.check_mode))
     if not module._diff:
         del result["diff"]
     module.exit_json(**result)

@@ -200,7 +200,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.colocation.testbed.plugins.module_utils import commands
+from ansible_collections.colocation.testbed.plugins.module_utils import commands, journal
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     cgroup,
     cpu_list,
@@ -249,8 +249,15 @@ def main() -> None:
     )
     try:
         more = network_facts(module.params["route_to"], module.params["shaping"])
-        found: dict[str, Any] = facts.collect(module.params["state_dir"], wanted_programs(module))
-    except (commands.CommandError, cpu_list.CpuListError, procfs.ProcError, routes.RouteError) as exc:
+        state_dir = journal.check_state_dir(module.params["state_dir"])
+        found: dict[str, Any] = facts.collect(state_dir, wanted_programs(module))
+    except (
+        commands.CommandError,
+        cpu_list.CpuListError,
+        journal.JournalError,
+        procfs.ProcError,
+        routes.RouteError,
+    ) as exc:
         module.fail_json(msg=str(exc))
     module.exit_json(changed=False, **more, **found)
 

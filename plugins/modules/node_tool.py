@@ -198,7 +198,7 @@ def run(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     check_settings(params)
     manager = control.Manager("supervised", params["state_dir"], params["node_python"])
-    book = journal.Journal(os.path.join(params["state_dir"], "journal.json"))
+    book = journal.of(params["state_dir"])
     before = installed_sha256(manager.tool)
     wanted = params["sha256"] if params["state"] == "present" else None
     result: dict[str, Any] = {"path": manager.tool, "sha256": before, "python": None, "changed": before != wanted}

@@ -79,7 +79,6 @@ updated_lists:
   type: bool
 """
 
-import os
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -133,6 +132,7 @@ def record(book: journal.Journal, plan: apt.Plan) -> None:
 
 def run(module: AnsibleModule) -> dict[str, Any]:
     """Compare, install what is missing, read back."""
+    book = journal.of(module.params["state_dir"])
     tool = apt.Apt(module.params["lock_timeout_s"], module.params["advice"])
     apt.check_names(module.params["names"])
     present = tool.installed()
@@ -145,7 +145,6 @@ def run(module: AnsibleModule) -> dict[str, Any]:
     result["installed"], result["upgraded"] = list(plan.new), list(plan.upgraded)
     if module.check_mode:
         return result
-    book = journal.Journal(os.path.join(module.params["state_dir"], "journal.json"))
     result["updated_lists"] = install(tool, book, missing, plan) or result["updated_lists"]
     after = tool.installed()
     result["installed"] = sorted(name for name in plan.new if name in after)

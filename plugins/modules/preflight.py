@@ -22,11 +22,6 @@ attributes:
     support: none
 options:
   min_free_mib: {description: Space in MiB that must be free where the hosts keep their state., type: int, default: 500}
-  lab_hosts:
-    description: Hosts that the lab has to make, as filter P(colocation.testbed.lab_hosts#filter) returns them.
-    type: list
-    elements: dict
-    default: []
 author:
   - colocation.testbed contributors (@colocation-testbed)
 """

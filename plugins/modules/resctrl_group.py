@@ -243,7 +243,7 @@ def run(module: AnsibleModule) -> None:
     wanted = resctrl_wanted.wanted(resolver, params["groups"])
     if params["on_missing"] == "fail":
         _require_all(resolver.skipped)
-    book = journal.Journal(f"{params['state_dir']}/journal.json")
+    book = journal.of(params["state_dir"])
     if params["purge"]:
         owned = resctrl_apply.owned(book, _BY, state.mount_point)
         wanted += resctrl_wanted.no_longer_wanted(owned, wanted)

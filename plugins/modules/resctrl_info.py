@@ -189,7 +189,7 @@ def _group(group: Group, ours: frozenset[str], counters: bool) -> dict[str, Any]
 
 
 def _ours(module: AnsibleModule) -> frozenset[str]:
-    book = journal.Journal(f"{module.params['state_dir']}/journal.json")
+    book = journal.of(module.params["state_dir"])
     boot_id = procfs.read_boot_id(module.params["proc_root"])
     return frozenset(target for target, item in resctrl_apply.recorded(book).items() if is_made(item, boot_id))
 

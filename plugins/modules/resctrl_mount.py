@@ -91,7 +91,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel.resctrl 
 def run(module: AnsibleModule) -> None:
     """Find out what has to be done, and do it unless in check mode."""
     params = module.params
-    book = journal.Journal(f"{params['state_dir']}/journal.json")
+    book = journal.of(params["state_dir"])
     places = resctrl_mount.Places()
     point = os.path.realpath(params["mount_point"])
     mounter = resctrl_mount.Mounter(point, params["options"], book, "resctrl_mount", places)

@@ -125,6 +125,7 @@ note:
   type: str
 """
 
+import hashlib
 import os
 import shutil
 from collections.abc import Mapping
@@ -166,12 +167,17 @@ def find(builds: tuple[Build, ...], request: Request, current: Build | None) -> 
 
 
 def lines(found: Build | None, scripts: Mapping[str, str]) -> str:
-    """Return what the diff shows: the build, and the scripts' contents."""
+    """Return what the diff shows: the build, and a digest of each script, which is ours and nobody's to review."""
     build_line = f"wrk {found.version} from {found.source}\n" if found else ""
-    return build_line + "".join(f"{name}:\n{text}" for name, text in sorted(scripts.items()))
+    return build_line + "".join(f"{name}: {_digest(text)}\n" for name, text in sorted(scripts.items()))
 
 
-def present(module: AnsibleModule, store: Store, request: Request) -> dict[str, Any]:
+def _digest(text: str) -> str:
+    content = text.encode("utf-8")
+    return f"{len(content)} bytes, sha256 {hashlib.sha256(content).hexdigest()[:16]}"
+
+
+def present(module: AnsibleModule, store: Store, request: Request, book: journal.Journal) -> dict[str, Any]:
     """Choose a build that is there, or make one."""
     request = resolve(request)
     wanted_scripts = record.checked_scripts(module.params["scripts"])
@@ -182,7 +188,6 @@ def present(module: AnsibleModule, store: Store, request: Request) -> dict[str, 
     if pending and not module.check_mode:
         if found is None:
             build.check_tools(request)
-        book = journal.Journal(os.path.join(module.params["state_dir"], "journal.json"))
         book.record("directory", store.root, _TREE, _BY)
         os.makedirs(store.root, exist_ok=True)
         if found is None:
@@ -194,13 +199,12 @@ def present(module: AnsibleModule, store: Store, request: Request) -> dict[str, 
     return {**result, "wrk": facts(store, found, request), "diff": diff}
 
 
-def absent(module: AnsibleModule, store: Store) -> dict[str, Any]:
+def absent(module: AnsibleModule, store: Store, book: journal.Journal) -> dict[str, Any]:
     """Remove every build, and the journal's entry for them."""
     there = os.path.isdir(store.root)
     before = lines(store.current(), store.read_scripts()) if there else ""
     if there and not module.check_mode:
         shutil.rmtree(store.root)
-        book = journal.Journal(os.path.join(module.params["state_dir"], "journal.json"))
         book.forget("directory", store.root)
     return {"changed": there, "diff": {"before": before, "after": ""}}
 
@@ -230,10 +234,11 @@ def main() -> None:
     store = Store(os.path.join(module.params["state_dir"], "wrk"))
     names = ("source", "version", "commit", "git_url", "git_timeout_s", "url", "sha256", "path")
     try:
+        book = journal.of(module.params["state_dir"])
         if module.params["state"] == "present":
-            result = present(module, store, Request(**{name: module.params[name] for name in names}))
+            result = present(module, store, Request(**{name: module.params[name] for name in names}), book)
         else:
-            result = absent(module, store)
+            result = absent(module, store, book)
     except (
         build.BuildError,
         source.SourceError,

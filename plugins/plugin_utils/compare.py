@@ -10,6 +10,7 @@ import statistics as stdlib_statistics
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import statistics
 from ansible_collections.colocation.testbed.plugins.plugin_utils import summary
 from ansible_collections.colocation.testbed.plugins.plugin_utils.hosts import same_hosts
@@ -57,12 +58,14 @@ def compare(
     :param allow_invalid: compare runs that their own guards rejected.
     :param allow_partial: compare runs that were cut short.
 
-    ``result`` is ``fail`` with a regression, else ``pass``; ``failures`` has a sentence for each. Raises CompareError
-    for runs that cannot be compared, and RunDirectoryError for damaged ones.
+    ``result`` is ``fail`` with a regression, ``none`` where nothing was judged, ``inconclusive`` where nothing could be
+    judged, else ``pass``; ``failures`` has a sentence for each regression. Raises CompareError for runs that cannot be
+    compared, and RunDirectoryError for damaged ones.
     """
     limits = _checked(thresholds or {})
     if len(runs) < 2:
-        raise CompareError(f"compare: {len(runs)} run is named; name two run directories or more")
+        named = quantity.counted(len(runs), "run")
+        raise CompareError(f"compare: {named} in compare_run_dirs; name two run directories or more there")
     matrices = [Matrix.read(run) for run in runs]
     for run in runs:
         _check_usable(run, allow_invalid, allow_partial)
@@ -86,9 +89,15 @@ def compare(
         "runs": [_about(run) for run in runs],
         "thresholds": dict(limits),
         "changes": changes,
-        "result": "fail" if failures else "pass",
+        "result": _overall([str(entry["result"]) for entry in changes]),
         "failures": failures,
     }
+
+
+def _overall(results: Sequence[str]) -> str:
+    """Return what all judged changes come to; ``none`` where no threshold was set for any."""
+    judged = set(results) - {"none"}
+    return next((word for word in ("fail", "pass", "inconclusive") if word in judged), "none")
 
 
 def _checked(thresholds: Mapping[str, float]) -> dict[str, float]:

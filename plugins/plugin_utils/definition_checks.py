@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation_values import suggest
 
 ENGINES = ("none", "static")
@@ -33,7 +34,7 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 
 def _keys(value: Any, where: str, required: Sequence[str], optional: Sequence[str]) -> Iterator[str]:
     if not isinstance(value, Mapping):
-        yield f"{where}: is {type(value).__name__}, not a mapping; write its keys below it"
+        yield f"{where}: is {quantity.kind_of(value)}, not a mapping; write its keys below it"
         return
     allowed = sorted([*required, *optional])
     for key in value:

@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.policy import translation, validation
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.overlay import merge
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation_values import suggest
@@ -35,6 +36,15 @@ class DefinitionsError(Exception):
         """Keep the sentences."""
         self.problems = tuple(problems)
         super().__init__("; ".join(problems))
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What aggressors need on the hosts: packages of the tested and of the load node, and whether a clip is read."""
+
+    packages: tuple[str, ...]
+    peer_packages: tuple[str, ...]
+    clip: bool
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,16 @@ class Definitions:
         """
         name = self.modes[mode]["policy"]
         return translation.link(None if name is None else self.policies[name], root)
+
+    def needs(self, names: Sequence[str]) -> Needs:
+        """Return what these aggressors need together."""
+        chosen = [self.aggressors[name] for name in names]
+        peers = [definition["peer"] for definition in chosen if definition.get("peer")]
+        return Needs(
+            packages=tuple(sorted({package for definition in chosen for package in definition["packages"]})),
+            peer_packages=tuple(sorted({package for peer in peers for package in peer.get("packages", [])})),
+            clip=any("{clip}" in word for definition in chosen for word in definition["argv"]),
+        )
 
 
 def load_definitions(
@@ -124,7 +144,7 @@ def _overlay(
 ) -> tuple[dict[str, Any], set[str]]:
     merged = {name: copy.deepcopy(value) for name, value in built_in.items()}
     if not isinstance(given, Mapping):
-        problems.append(f"{variable}: is {type(given).__name__}, not a mapping of names to definitions; write one")
+        problems.append(f"{variable}: is {quantity.kind_of(given)}, not a mapping of names to definitions; write one")
         return merged, set()
     for name, value in given.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -132,7 +152,7 @@ def _overlay(
                 f"{variable}.{name}: is not a name; use up to 40 lower-case letters, digits and _, a letter first"
             )
         elif not isinstance(value, Mapping):
-            problems.append(f"{variable}.{name}: is {type(value).__name__}, not a mapping; write its keys below it")
+            problems.append(f"{variable}.{name}: is {quantity.kind_of(value)}, not a mapping; write its keys below it")
         else:
             merged[name] = merge(merged.get(name, {}), value)
     return merged, set(given) & set(merged)

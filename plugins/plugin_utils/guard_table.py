@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import (
     guards_run,
     limits,
@@ -76,7 +77,8 @@ class GuardTable:
         for row in self.rows():
             if not row["ok"] and row["guard"] not in open_guards:
                 guard = limits.BY_NAME[row["guard"]]
-                extent = f" in {row['tripped']} of {row['measurements']} measurements" if guard.scope != "run" else ""
+                counted = quantity.counted(row["measurements"], "measurement")
+                extent = f" in {row['tripped']} of {counted}" if guard.scope != "run" else ""
                 reasons.append(verdict.Reason(f"{guard.broken}{extent}", f"{row['title']}: {row['text']}"))
         return tuple(reasons)
 
@@ -170,17 +172,18 @@ class GuardTable:
 
 def _text(total: int, tripped: Sequence[Finding], bad: Sequence[Finding], blamed: int) -> str:
     if not tripped:
-        return f"held in all {total} measurements"
+        return "held in the only measurement" if total == 1 else f"held in all {total} measurements"
+    counted = quantity.counted(total, "measurement")
     shown = (bad or tripped)[0]
     first = f"first in {shown.item.record.name}: {shown.result.text}"
     if bad:
-        return f"tripped in {len(bad)} of {total} measurements that count; {first}"
+        return f"tripped in {len(bad)} of {counted} that count; {first}"
     if blamed:
-        return f"tripped in every attempt at {blamed} cells; {first}"
+        return f"tripped in every attempt at {quantity.counted(blamed, 'cell')}; {first}"
     starved = sum(finding.result.collapse for finding in tripped)
     if starved:
-        return f"the service could not keep up in {starved} of {total} measurements, which count; {first}"
-    return f"tripped in {len(tripped)} of {total} measurements, which do not count and were measured again; {first}"
+        return f"the service could not keep up in {starved} of {counted}, which count; {first}"
+    return f"tripped in {len(tripped)} of {counted}, which do not count and were measured again; {first}"
 
 
 def _blame(matrix: Matrix, cell: Cell) -> tuple[GuardResult, ...]:

@@ -12,11 +12,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.loader import become_loader, connection_loader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ansible.plugins.action import ActionBase
     from ansible.plugins.connection import ConnectionBase
@@ -52,6 +53,19 @@ class HostExecutor:
     def variable(self, name: str, default: Any = None) -> Any:
         """Return an inventory variable or fact of the host, templated for it."""
         return self._templar.template(self._variables[name]) if name in self._variables else default
+
+    def variables(self, wanted: Callable[[str], bool]) -> dict[str, Any]:
+        """Return the variables of the host whose names are wanted, templated for it.
+
+        :raises HostExecutorError: where one cannot be templated; the text names it.
+        """
+        found = {}
+        for name in sorted(filter(wanted, self._variables)):
+            try:
+                found[name] = self.variable(name)
+            except AnsibleError as exc:
+                raise HostExecutorError(f"{self.name}: {name}: {exc}") from exc
+        return found
 
     def run(self, module: str, args: Mapping[str, Any], check_mode: bool | None = None) -> dict[str, Any]:
         """Run a module of this collection and return its result.

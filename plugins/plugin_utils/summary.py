@@ -168,11 +168,13 @@ def _outcome(
     title = records.title_of(mode, matrix.definition(mode))
     results: list[str] = []
     reasons: list[str] = []
+    missed: list[str] = []
     for point in points:
         where = f"{title}{point.described()}" if len(points) > 1 else title
         for name, result, texts in _judged(found[point], gains.get(point)):
             results.append(result)
             reasons += [f"{where}: {name} {text}" for text in texts]
+            missed += [f"{where} misses its objective for {name}: {text}" for text in texts if result == effects.FAIL]
     return verdict.ModeOutcome(
         title=title,
         judged=bool(matrix.objectives(mode)),
@@ -185,6 +187,7 @@ def _outcome(
         p99_blocks=p99[worst].blocks if worst in p99 else 0,
         p99_detectable_pct=p99[worst].detectable_pct if worst in p99 else None,
         reasons=tuple(reasons),
+        missed=tuple(missed),
     )
 
 

@@ -16,7 +16,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     cgroup_plan,
     cgroup_report,
 )
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_steps import Group
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_steps import MOVE, Group, Step
 from tests.support.cgroup_host import Host
 
 pytestmark = pytest.mark.kernel
@@ -86,14 +86,67 @@ def test_burst_follows_the_quota_both_ways(host: Host) -> None:
 def test_a_refused_value_rolls_everything_back(host: Host) -> None:
     host.apply(Group("a", values={"cpu_quota_us": 20_000}))
     before = (host.directories(), host.book.entries())
-    with pytest.raises(cgroup.CgroupError, match=r"larger share of a CPU than the parent's.*taken back"):
+    with pytest.raises(cgroup.CgroupError, match=r"cpu.cfs_quota_us: writing .* failed.*taken back"):
         host.apply(
             Group("b", values={"cpu_shares": 7}),
             Group("a", values={"cpu_shares": 9}),
-            Group("a/b", values={"cpu_quota_us": 50_000}),
+            Group("c", values={"cpu_quota_us": 2**60}),
         )
     assert (host.directories(), host.book.entries()) == before
     assert host.read("cpu", "a", "cpu.shares") == "1024"
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "words"),
+    [
+        (
+            {},
+            {"a": 5000, "a/b": 9000},
+            r"a/b: cpu_quota_us 9000 in 100000 us is a larger share .* than 5000 .* of \S+/a,",
+        ),
+        ({"a": 5000}, {"a/b/c": 9000}, r"a/b/c: cpu_quota_us 9000 .* of \S+/a, which v1 does not allow"),
+        ({"a/b": 9000}, {"a": 5000}, r"a/b: cpu_quota_us 9000 .* of \S+/a, which v1 does not allow"),
+    ],
+)
+def test_a_quota_above_that_of_a_group_above_names_both(
+    host: Host, there: dict[str, int], asked: dict[str, int], words: str
+) -> None:
+    host.apply(Group(""), *(Group(name, values={"cpu_quota_us": quota}) for name, quota in there.items()))
+    before = (host.directories(), host.book.entries())
+    with pytest.raises(cgroup.CgroupError, match=words):
+        host.plan(*(Group(name, values={"cpu_quota_us": quota}) for name, quota in asked.items()))
+    assert (host.directories(), host.book.entries()) == before
+
+
+def test_what_the_kernel_takes_is_not_refused_beforehand(host: Host) -> None:
+    host.apply(Group("a", values={"cpu_quota_us": 5000}), Group("a/b", values={"cpu_quota_us": 5000}))
+    half = {"cpu_quota_us": 10_000, "cpu_period_us": 200_000}
+    host.apply(Group("a/b", values=half), Group("a/b/c", values={"cpu_quota_us": -1}))
+    host.apply(Group("a", values={"cpu_quota_us": 2000}), Group("a/b", values={"cpu_quota_us": 4000}))
+    host.apply(Group("a", values={"cpu_quota_us": -1}), Group("a/b", values={"cpu_quota_us": 90_000}))
+    assert host.read("cpu", "a/b", "cpu.cfs_quota_us") == "90000"
+
+
+def test_a_thread_of_the_kernel_is_refused_before_anything_is_made(host: Host) -> None:
+    with pytest.raises(cgroup.CgroupError, match=r"process 2 is a thread of the kernel \(kthreadd\), which cannot be"):
+        host.apply(Group("a", pids=(2,)))
+    assert host.directories() == []
+    assert not host.book.exists()
+
+
+def test_a_process_that_the_kernel_refuses_needs_nothing_taken_back(host: Host) -> None:
+    host.apply(Group("a"))
+    place = host.layout.path("cpu", f"{host.root}/a")
+    steps = [Step(MOVE, place, "2", host.layout.path("cpu", ""))]
+    with pytest.raises(cgroup.CgroupError, match=r"kernel threads cannot be moved.*what came before it was taken back"):
+        cgroup_apply.apply(steps, host.book, "test", host.ours())
+
+
+@pytest.mark.parametrize("name", ["tasks", "cpu.shares", "cgroup.procs", "a/cpu.cfs_quota_us"])
+def test_a_group_called_like_a_file_of_the_kernel_is_refused(host: Host, name: str) -> None:
+    with pytest.raises(cgroup.CgroupError, match="the kernel has a file called"):
+        host.apply(Group(name))
+    assert host.directories() == []
 
 
 def test_undo_leaves_the_kernel_as_it_was(host: Host) -> None:

@@ -16,7 +16,7 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, undo
 from ansible_collections.colocation.testbed.plugins.module_utils.journal import Journal
-from ansible_collections.colocation.testbed.plugins.modules import lab_netns
+from ansible_collections.colocation.testbed.plugins.modules import lab_guests, lab_netns
 
 pytestmark = pytest.mark.kernel
 
@@ -108,6 +108,19 @@ def test_check_mode_predicts_and_changes_nothing(lab: Lab) -> None:
     made = lab.run(_ansible_diff=True)
     assert made["changes"] == predicted["changes"]
     assert made["diff"] == predicted["diff"]
+
+
+def test_removing_guests_leaves_namespaces_to_their_own_module(
+    lab: Lab, tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab.run()
+    for check in (True, False):
+        given = {"state": "absent", "state_dir": str(tmp_path / "state"), "_ansible_check_mode": check}
+        with patch_module_args(given), pytest.raises(SystemExit):
+            lab_guests.main()
+        assert json.loads(capsys.readouterr().out)["changed"] is False
+    assert lab.run(state="absent", _ansible_check_mode=True)["changed"] is True
+    assert lab.run(state="absent")["changed"] is True
 
 
 def test_a_lab_grows_and_shrinks(lab: Lab) -> None:

@@ -21,6 +21,13 @@ pytestmark = pytest.mark.skipif(chromium.missing() is not None, reason=str(chrom
 SIZES = {"phone": (360, 740), "desk": (1280, 900)}
 RUNS = {
     "plain": Options(run_id="plain", blocks=3, window_s=3.0, steal=(("slo_aware", 2),)),
+    "harsh": Options(
+        run_id="harsh",
+        blocks=4,
+        window_s=3.0,
+        noise=0.2,
+        modes={**THREE_MODES, "colocation": Behaviour(latency_factor=60.0)},
+    ),
     "invalid": Options(run_id="invalid", blocks=3, window_s=3.0, pm_qos_held=False),
     "grid": Options(
         run_id="grid",
@@ -72,6 +79,18 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def page() -> Iterator[chromium.Browser]:
     with chromium.Browser() as browser:
         yield browser
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_table_of_modes_fits_a_desk(page, reports, name):
+    page.resize(*SIZES["desk"])
+    page.open(reports[name], "light")
+    of_modes = "Array.from(document.querySelectorAll('.scroll')).filter((part) => part.querySelector('.modes'))"
+    widths = page.run(
+        f"return {of_modes}.filter((part) => part.offsetParent).map((p) => [p.scrollWidth, p.clientWidth])"
+    )
+    assert widths
+    assert all(needed <= there for needed, there in widths)
 
 
 @pytest.mark.parametrize(("name", "size", "theme"), list(itertools.product(RUNS, SIZES, ("light", "dark"))))

@@ -38,6 +38,6 @@ def bring_about(
 ) -> reconcile.Outcome:  # fmt: skip
     """Carry out what a call asks for, and say how long that took. Raises what reconcile.ERRORS lists."""
     begin_s = time.perf_counter()
-    book = journal.Journal(f"{params['state_dir']}/journal.json")
+    book = journal.of(params["state_dir"])
     done = reconcile.reconcile(place(params), edit, named, book, by, check, host, look)
     return replace(done, elapsed_ms=round((time.perf_counter() - begin_s) * 1000, 3))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, journal, own_changes
+from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, journal, own_changes, quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.boot import cmdline, grub
 from ansible_collections.colocation.testbed.plugins.module_utils.boot.cmdline import Argument
 from ansible_collections.colocation.testbed.plugins.module_utils.boot.grub import GrubError, Roots
@@ -93,7 +93,7 @@ def _value(raw: Any) -> str | None:
         return None
     if isinstance(raw, bool) or not isinstance(raw, (str, int)):
         raise cmdline.CmdlineError(
-            f"the value {raw!r} is {type(raw).__name__}, not a text or a whole number; write it in quotes"
+            f"the value {raw!r} is {quantity.kind_of(raw)}, not a text or a whole number; write it in quotes"
         )
     return str(raw)
 

@@ -135,7 +135,8 @@ def _undo(step: Step) -> None:
         for name, text in step.saved:
             _write(f"{step.path}/{name}", text)
     elif step.kind == MOVE:
-        if _lives(step.text):
+        # One that the kernel refused, or that someone else has moved on since, has nothing to go back from.
+        if int(step.text) in cgroup.read_pids(step.path) and _lives(step.text):
             _write(f"{step.previous}/cgroup.procs", step.text)
     elif step.kind == ENABLE:
         _write(step.path, step.text.replace("+", "-"))

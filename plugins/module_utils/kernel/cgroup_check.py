@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Callable
@@ -36,6 +38,29 @@ def shown(root: str, group: Group, name: str) -> str:
     return f"cgroup {root}/{group.name}: {name}" if group.name else f"cgroup {root}: {name}"
 
 
+def refuse_files(hierarchy: cgroup.Hierarchy, full: str) -> None:
+    """Raise CgroupError for a group that would be called like a file that the kernel makes in every group."""
+    place = hierarchy.mount
+    for name in full.split("/"):
+        if name in _value_files(hierarchy.version) or name in _files(place):
+            raise CgroupError(f"cgroup {full}: the kernel has a file called {name} in its groups; choose another name")
+        place = f"{place}/{name}"
+
+
+@functools.cache
+def _value_files(version: int) -> frozenset[str]:
+    return frozenset(file.name for key in cgroup_keys.KEYS for file in key.files(version))
+
+
+@functools.lru_cache(maxsize=256)
+def _files(place: str) -> frozenset[str]:
+    try:
+        with os.scandir(place) as found:
+            return frozenset(item.name for item in found if not item.is_dir(follow_symlinks=False))
+    except OSError:
+        return frozenset()
+
+
 def check(root: str, groups: Sequence[Group], resolve: Callable[[str], str]) -> None:
     """Raise CgroupError with one sentence for each thing that is wrong; ``resolve`` turns a disk into "8:0"."""
     if not root:
@@ -57,12 +82,24 @@ def _problems(root: str, group: Group, resolve: Callable[[str], str]) -> Iterato
         cgroup.below(root, group.name)
     except CgroupError as exc:
         yield str(exc)
-    for name, value in group.values.items() if group.state == "present" else ():
+    if group.state == "absent":
+        yield from _unwanted(root, group)
+        return
+    for name, value in group.values.items():
         try:
             for key, part, where in single_values(name, value, shown(root, group, name), resolve):
                 yield from _out_of_range(key, part, where)
         except CgroupError as exc:
             yield str(exc)
+
+
+def _unwanted(root: str, group: Group) -> Iterator[str]:
+    """Yield a sentence about what is asked of a group that shall not exist."""
+    members = [name for name in ("pids", "units", "process_names") if getattr(group, name)]
+    given = [*group.values, *members]
+    if given:
+        where = cgroup.below(root, group.name) if group.name else root
+        yield f"cgroup {where}: state is absent, so {', '.join(given)} would do nothing; leave out one of the two"
 
 
 def _out_of_range(key: Key, value: Value, where: str) -> Iterator[str]:

@@ -92,6 +92,8 @@ def expand(name: str, limits: Any, where: str, resolve: Callable[[str], str]) ->
         if device in seen:
             raise CgroupError(f"{shown}: device {device} is given twice; give all its limits in one entry")
         seen.add(device)
+        if all(entry.get(field) is None for field in fields):
+            raise CgroupError(f"{shown}: device {device} has no limit; give one of {', '.join(fields)} (-1 for none)")
         for field in fields:
             if entry.get(field) is not None:
                 yield key(name, device, field), entry[field], f"{shown}.{field}"

@@ -60,6 +60,8 @@ def why(path: str, number: int) -> str:
     name = os.path.basename(path)
     if name.startswith("blkio.throttle.") and number == errno.ENODEV and os.path.exists(path):
         return _DISK
+    if number == errno.EEXIST and os.path.isfile(path):
+        return "the kernel has a file of this name there; choose another name"
     if number == errno.ENODEV and not os.path.exists(path):
         return _GENERAL_HINTS[errno.ENODEV]
     return _HINTS.get((name, number)) or _GENERAL_HINTS.get(number) or "see the kernel log"

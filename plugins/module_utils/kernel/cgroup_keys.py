@@ -95,12 +95,12 @@ _SWAP = "cgroup v2 (v1 limits memory and swap together, memory.memsw.limit_in_by
 _ALIBABA = "a kernel of Alibaba Cloud Linux or Anolis"
 
 
-def _protection(name: str, phase: str, initial: str = "0", unlimited: bool = False) -> Key:
+def _protection(name: str, phase: str, initial: str = "0", unlimited: bool = False, low: int = 0) -> Key:
     """Return a row of memory that is protected or throttled; v1 only has it on Alibaba's kernels."""
     text = f"memory.{name}"
     v1 = file(text, initial, values.number, values.pages_or_max, sign=text)
     v2 = file(text, initial, values.number, values.pages_or_max)
-    return Key(f"memory_{name}_bytes", "memory", phase, v1, v2, _PROTECTION, 0, unlimited=unlimited)
+    return Key(f"memory_{name}_bytes", "memory", phase, v1, v2, _PROTECTION, low, unlimited=unlimited)
 
 
 def _alibaba(name: str, controller: str, text: str, initial: str, low: int, high: int) -> Key:
@@ -223,7 +223,7 @@ KEYS: tuple[Key, ...] = (
     ),
     _protection("min", "level"),
     _protection("low", "level"),
-    _protection("high", "level", "max", unlimited=True),
+    _protection("high", "level", "max", unlimited=True, low=values.PAGE_BYTES),
     Key(
         "memory_max_bytes",
         "memory",
@@ -231,7 +231,7 @@ KEYS: tuple[Key, ...] = (
         file("memory.limit_in_bytes", str(2**63 - 4096), values.v1_bytes, values.pages),
         file("memory.max", "max", values.number, values.pages_or_max),
         "the memory controller",
-        0,
+        values.PAGE_BYTES,
         unlimited=True,
     ),
     Key(

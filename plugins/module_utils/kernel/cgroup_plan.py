@@ -21,6 +21,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     cgroup_devices,
     cgroup_keys,
     cgroup_levels,
+    cgroup_quota,
     cgroup_sets,
     procfs,
 )
@@ -64,6 +65,7 @@ class Planner:
         for hierarchy in layout.used():
             for full in [*self.places, *(self.full(group.name) for group in self.absent)]:
                 cgroup.refuse_symlinks(hierarchy.mount, full)
+                cgroup_check.refuse_files(hierarchy, full)
 
     def full(self, name: str) -> str:
         """Return the path of a group below the hierarchy."""
@@ -173,7 +175,7 @@ class Planner:
     def moves(self, proc_root: str) -> list[Step]:
         """Return the steps that bring processes into their groups.
 
-        Raises CgroupError when one of ``pids`` does not exist, and when two groups claim a process.
+        Raises CgroupError when one of ``pids`` cannot be moved, and when two groups claim a process.
         """
         steps: list[Step] = []
         claimed: dict[int, str] = {}
@@ -185,12 +187,19 @@ class Planner:
                         f"cgroup {self.full(group.name)}: process {pid} is also in the list of {self.full(other)}; "
                         "name it, its unit or its program in one group"
                     )
-                stat = procfs.read_stat(pid, proc_root)
-                if stat is not None and not stat.dead:
+                if self._movable(group, pid, proc_root):
                     steps += self._move(group, pid, proc_root)
-                elif pid in group.pids:
-                    raise CgroupError(f"cgroup {self.full(group.name)}: process {pid} does not exist; correct pids")
         return steps
+
+    def _movable(self, group: Group, pid: int, proc_root: str) -> bool:
+        """Tell whether a process can be moved; one that was named by its number must be."""
+        stat = procfs.read_stat(pid, proc_root)
+        why = "does not exist" if stat is None or stat.dead else ""
+        if stat is not None and stat.kernel_thread:
+            why = f"is a thread of the kernel ({stat.comm}), which cannot be moved"
+        if why and pid in group.pids:
+            raise CgroupError(f"cgroup {self.full(group.name)}: process {pid} {why}; correct pids")
+        return not why
 
     def _move(self, group: Group, pid: int, proc_root: str) -> list[Step]:
         paths = procfs.read_group_paths(pid, proc_root)
@@ -268,6 +277,7 @@ def plan(
     tree = planner.tree
     make, places = ([], []) if foreign else (planner.make(), planner.places)
     settings = planner.settings()
+    cgroup_quota.check(tree, [item for item in settings if item.key.phase == "bandwidth"])
     values = _value_steps(planner, settings, places)
     steps = [*make, *values, *planner.moves(proc_root), *planner.removals()]
     pinned = {(item.group, item.key) for item in planner.skipped if item.why == PINNED}

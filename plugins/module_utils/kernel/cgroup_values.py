@@ -29,7 +29,8 @@ SHARES_LOW, SHARES_HIGH = 2, 262144
 WEIGHT_LOW, WEIGHT_HIGH = 1, 10000
 WEIGHT_DEFAULT, BFQ_HIGH = 100, 1000
 _CFQ_FACTOR, _CFQ_LOW, _CFQ_HIGH = 5, 10, 1000
-_PAGE_BYTES = resource.getpagesize()
+# A limit below one page is rounded down to none at all, with which nothing can run.
+PAGE_BYTES = resource.getpagesize()
 _V1_NO_LIMIT_BYTES = 2**62
 
 
@@ -141,7 +142,7 @@ def set_text(text: str) -> str:
 
 def page_floor(value: Value) -> int:
     """Round down to pages, as the kernel does with a limit (page_counter_memparse)."""
-    return int(value) // _PAGE_BYTES * _PAGE_BYTES
+    return int(value) // PAGE_BYTES * PAGE_BYTES
 
 
 def plain(value: Value, _current: str) -> str:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 PROC_ROOT = "/proc"
 CPU_CLASSES = ("user_s", "nice_s", "system_s", "idle_s", "iowait_s", "irq_s", "softirq_s", "steal_s")
 DEAD_STATES = ("Z", "X", "x")
+# include/linux/sched.h
+PF_KTHREAD = 0x00200000
 _NS_PER_S = 1e9
 _STAT_FIELDS_AFTER_COMM = 20
 
@@ -32,6 +34,12 @@ class ProcessStat:
     user_ticks: int
     system_ticks: int
     start_ticks: int
+    flags: int = 0
+
+    @property
+    def kernel_thread(self) -> bool:
+        """Tell whether it is a thread of the kernel's own, which control groups refuse."""
+        return bool(self.flags & PF_KTHREAD)
 
     @property
     def dead(self) -> bool:
@@ -86,6 +94,7 @@ def parse_stat(text: str) -> ProcessStat:
             user_ticks=int(fields[11]),
             system_ticks=int(fields[12]),
             start_ticks=int(fields[19]),
+            flags=int(fields[6]),
         )
     except ValueError as exc:
         raise ProcError(f"process stat {text[:60]!r}: {exc}; see proc(5)") from exc

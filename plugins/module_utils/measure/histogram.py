@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
+from ansible_collections.colocation.testbed.plugins.module_utils import quantity
+
 
 class HistogramError(Exception):
     """A histogram cannot be read or asked; the text says why and what is allowed."""
@@ -36,7 +38,7 @@ class Histogram:
     def from_pairs(cls, pairs: Any) -> Histogram:
         """Build from the JSON form ``[[value_us, count], …]``. Raises HistogramError naming the bad element."""
         if not isinstance(pairs, (list, tuple)):
-            raise HistogramError(f"histogram: is {type(pairs).__name__}; must be a list of [value, count] pairs")
+            raise HistogramError(f"histogram: is {quantity.kind_of(pairs)}; must be a list of [value, count] pairs")
         checked: list[tuple[int, int]] = []
         for index, pair in enumerate(pairs):
             if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(_is_whole(item) for item in pair):

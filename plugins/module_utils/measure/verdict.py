@@ -14,7 +14,10 @@ from ansible_collections.colocation.testbed.plugins.module_utils.measure.statist
 
 @dataclass(frozen=True)
 class ModeOutcome:
-    """What the sentence about a mode needs. ``where`` names the cell when the mode has several, else it is empty."""
+    """What the sentence about a mode needs. ``where`` names the cell when the mode has several, else it is empty.
+
+    ``missed`` has a clause for each objective that failed: the mode, the figure, what it is and what is allowed.
+    """
 
     title: str
     judged: bool
@@ -27,6 +30,7 @@ class ModeOutcome:
     p99_blocks: int
     p99_detectable_pct: float | None
     reasons: tuple[str, ...]
+    missed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,9 +92,15 @@ def mode_sentence(outcome: ModeOutcome) -> str:
     used = ""
     if outcome.batch and outcome.utilisation_pct is not None and outcome.utilisation_baseline_pct is not None:
         before, after = outcome.utilisation_baseline_pct, outcome.utilisation_pct
-        verb = "raised" if after >= before else "lowered"
-        used = f"{verb} CPU use from {before:.0f} % to {after:.0f} % and "
+        used = f"{_cpu_use(before, after)} and "
     return f"{outcome.title}{outcome.where} {used}{p99_clause(outcome.p99_change)}"
+
+
+def _cpu_use(before_pct: float, after_pct: float) -> str:
+    shown = f"{before_pct:.0f}", f"{after_pct:.0f}"
+    if shown[0] == shown[1]:
+        return f"left CPU use at {shown[0]} %"
+    return f"{'raised' if after_pct > before_pct else 'lowered'} CPU use from {shown[0]} % to {shown[1]} %"
 
 
 def run_verdict(
@@ -142,7 +152,9 @@ def _run_sentence(outcomes: Sequence[ModeOutcome], judged: Sequence[ModeOutcome]
 
 def _ending(judged: Sequence[ModeOutcome], result: str) -> str:
     if result == effects.FAIL:
-        return ": more than its objectives allow"
+        missed = [text for outcome in judged for text in outcome.missed]
+        more = f" (and {len(missed) - 1} more)" if len(missed) > 1 else ""
+        return f". {missed[0]}{more}" if missed else ": an objective is missed"
     if result != effects.INCONCLUSIVE:
         return ""
     undecided = [outcome for outcome in judged if outcome.result == effects.INCONCLUSIVE]

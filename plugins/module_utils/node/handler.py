@@ -22,7 +22,7 @@ class Handler:
         """Take what all processes of this host share."""
         self.manager = manager
         self.check_mode = check_mode
-        self.book = journal.Journal(os.path.join(manager.state_dir, "journal.json"))
+        self.book = journal.of(manager.state_dir)
 
     def handle(self, entry: entries.Entry) -> dict[str, Any]:
         """Bring one process into its state, and return what became of it."""

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Callable
 
+from ansible_collections.colocation.testbed.plugins.module_utils import quantity
+
 KINDS = ("open_loop", "closed_loop")
 # A double holds whole numbers exactly up to here, and Lua has no other numbers.
 SEED_LIMIT = 2**53
@@ -151,7 +153,7 @@ def parse(raw: object) -> LoadSpec:
     load_generator puts it.
     """
     if not isinstance(raw, Mapping):
-        raise LoadSpecError(f"load: the specification is a {type(raw).__name__}; it must be a JSON object")
+        raise LoadSpecError(f"load: the specification is {quantity.kind_of(raw)}; it must be a JSON object")
     unknown, missing = sorted(set(raw) - _KEYS), sorted(_KEYS - _OPTIONAL - set(raw))
     if unknown or missing:
         text = f"unknown key {unknown[0]!r}" if unknown else f"key {missing[0]!r} is missing"

@@ -83,6 +83,16 @@ def _group(item: Mapping[str, Any]) -> Group:
     return cgroup_options.group({**_MEMBERS, **item["options"], "name": item["group"]})
 
 
+def refuse_idle(task: Task, entries: Sequence[groups.Entry]) -> None:
+    """Raise ApplyError for a call that could not do anything on any host: no groups, and nothing for the host."""
+    wanted = task.wanted
+    if not entries and not (wanted.cgroups or wanted.resctrl or wanted.host):
+        raise ApplyError(
+            "groups is empty, and the policy has neither host applications nor settings of the host, so it would do "
+            "nothing; name the groups that it is applied to, each with path and qos"
+        )
+
+
 def refuse_unsupported(task: Task) -> None:
     """Raise ApplyError when this host cannot honour a key, naming all of them."""
     found = [f"{key}: {reason}" for key, state, reason in task.wanted.states if state == UNSUPPORTED]

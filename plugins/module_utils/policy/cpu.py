@@ -8,7 +8,7 @@ CPU figures are in milli-cores, quotas in microseconds for a period of 100 ms.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ansible_collections.colocation.testbed.plugins.module_utils.policy import effects, suppress
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.node import (
@@ -19,6 +19,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.policy.node imp
     HOST,
     NO_LIMIT,
     POD,
+    SUPPORTED,
     TIER,
     UNSUPPORTED,
     NodeFacts,
@@ -34,6 +35,7 @@ SHARES_LOW, SHARES_HIGH = 2, 262144
 _MIN_QUOTA_US = 1000
 QOS, THRESHOLD = "resource-qos-config", "resource-threshold-config"
 CORE_SCHED = "coreSched"
+SUPPRESS_POLICY = "cpuSuppressPolicy"
 
 
 def shares(milli: int) -> int:
@@ -114,8 +116,8 @@ def _identity(qos: Strategy, workload: Workload) -> Part:
     return Part(found, tuple(notes))
 
 
-def notes(strategies: Mapping[str, Strategy]) -> tuple[Note, ...]:
-    """Return notes on the ceiling of best effort, which without readings is that of an idle node."""
+def notes(strategies: Mapping[str, Strategy], workloads: Sequence[Workload]) -> tuple[Note, ...]:
+    """Return notes on the ceiling of best effort: without readings an idle node's, and in place of other quotas."""
     threshold = strategies[THRESHOLD]
     keys = ("cpuSuppressThresholdPercent", "cpuSuppressMinPercent", "cpuSuppressPolicy")
     if threshold.get("enable") is not True:
@@ -124,4 +126,17 @@ def notes(strategies: Mapping[str, Strategy]) -> tuple[Note, ...]:
         why = f"cpuSuppressPolicy cpuset {effects.READINGS}"
         return tuple(Note((key,), UNSUPPORTED, why) for key in keys if threshold.get(key) is not None)
     why = "a fixed ceiling for an idle node: without readings, what others use is not subtracted"
-    return tuple(Note((key,), DEGRADED, why) for key in keys[:2] if threshold.get(key) is not None)
+    found = tuple(Note((key,), DEGRADED, why) for key in keys[:2] if threshold.get(key) is not None)
+    return found + _lifted(workloads)
+
+
+def _lifted(workloads: Sequence[Workload]) -> tuple[Note, ...]:
+    """Return a note where limits of batch-cpu come to no quota, since the ceiling stands for them, if it is there."""
+    effort = [item for item in workloads if item.qos == BE]
+    if not any(item.level in (POD, CONTAINER) and item.requests != Requests() for item in effort):
+        return ()
+    why = "quotas of pods and containers are lifted (-1), as in Koordinator: the ceiling limits the class as a whole"
+    if any(item.level in (TIER, HOST) for item in effort):
+        return (Note((SUPPRESS_POLICY,), SUPPORTED, why),)
+    none = "no group of class BE with level tier or host is among the groups, so nothing limits them"
+    return (Note((SUPPRESS_POLICY,), DEGRADED, f"{why}, but {none}"),)

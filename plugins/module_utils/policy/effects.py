@@ -186,7 +186,9 @@ REQUESTS: Mapping[str, Effect] = {
         "shares = milli-cores · 1024 / 1000, within 2 to 262144; weight = 1 + (shares - 2) · 9999 / 262142",
         "cpu_shares",
     ),
-    "batch-cpu limit": _cgroup("milli-cores · 100 µs, at least 1000; none or 0: no limit", "cpu_quota_us"),
+    "batch-cpu limit": _cgroup(
+        "milli-cores · 100 µs, at least 1000; none, 0, and any under a ceiling by quota: no limit", "cpu_quota_us"
+    ),
     "batch-memory limit": _cgroup("bytes; none: no limit", "memory_max_bytes"),
     "cpu request, of host processes": _cgroup("as batch-cpu; class BE always has 2 shares", "cpu_shares"),
     "cpu limit, of host processes": _cgroup("as batch-cpu; none: left as it is", "cpu_quota_us"),

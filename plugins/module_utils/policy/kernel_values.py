@@ -59,7 +59,7 @@ def wanted(policy: Mapping[str, Any], node: NodeFacts, workloads: Sequence[Workl
         cgroups.append({"group": workload.group, "options": options})
     host, system_notes = system.settings(strategies, node)
     notes[system.SYSTEM] += system_notes
-    notes[cpu.THRESHOLD] += cpu.notes(strategies)
+    notes[cpu.THRESHOLD] += cpu.notes(strategies, applied)
     notes[cpu.QOS] += [*blkio.notes(strategies, node), *resctrl_groups.notes(strategies, node.cache)]
     states = [row for section in SECTIONS if section in policy for row in _rows(strategies[section], node, notes)]
     can_tell_apart = not any(name in node.lacking for name in effects.BANDWIDTH_NAMES)
@@ -71,8 +71,8 @@ def _rows(strategy: Strategy, node: NodeFacts, notes: Mapping[str, list[Note]]) 
     """Yield the row of each key that the policy gives, and of each default that comes to a kernel value."""
     told: dict[tuple[str, ...], tuple[str, str]] = {}
     for note in notes[strategy.section]:
-        old = told.get(note.names, (SUPPORTED, ""))
-        told[note.names] = _worse(old, (note.state, note.reason))
+        row = (note.state, note.reason)
+        told[note.names] = _worse(told[note.names], row) if note.names in told else row
     # Keys within lists have notes alone, since every entry has its own.
     keys = dict.fromkeys([*effects.keys(strategy.section), *strategy.given, *told])
     for names in keys:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.policy import (
     bandwidth,
     validation_pairs,
@@ -51,7 +52,7 @@ def problems(policy: Any, where: str, engine: str = STATIC) -> list[str]:
     ``where`` is the path of the policy itself, for the sentences.
     """
     if not isinstance(policy, Mapping):
-        return [f"{where}: is {type(policy).__name__}, not a mapping of sections; {_sections(engine)}"]
+        return [f"{where}: is {quantity.kind_of(policy)}, not a mapping of sections; {_sections(engine)}"]
     sections = {name: value for name, value in policy.items() if name != DESCRIPTION}
     found = list(_mapping(sections, VOCABULARY, where, engine))
     if not any(text.startswith(f"{where}.{bandwidth.SECTION}") for text in found):
@@ -110,7 +111,7 @@ def _node(item: Any, node: Node, path: str, engine: str) -> Iterator[str]:
         yield from _list(item, node, path, engine)
     elif not isinstance(item, Mapping):
         allowed = "write keys and values" if isinstance(node, MapOf) else suggest("", names(node, engine))
-        yield f"{path}: is {type(item).__name__}, not a mapping; {allowed}"
+        yield f"{path}: is {quantity.kind_of(item)}, not a mapping; {allowed}"
     elif isinstance(node, MapOf):
         for name, value in item.items():
             if not isinstance(name, str) or not name:
@@ -122,7 +123,7 @@ def _node(item: Any, node: Node, path: str, engine: str) -> Iterator[str]:
 
 def _list(value: Any, node: ListOf, path: str, engine: str) -> Iterator[str]:
     if not isinstance(value, (list, tuple)):
-        yield f"{path}: is {type(value).__name__}, not a list; write one entry in each line, with a dash before it"
+        yield f"{path}: is {quantity.kind_of(value)}, not a list; write one entry in each line, with a dash before it"
         return
     for number, item in enumerate(value):
         yield from _node(item, node.item, f"{path}[{number}]", engine)

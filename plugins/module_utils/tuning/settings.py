@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.colocation.testbed.plugins.module_utils import quantity
+
 KINDS = (
     "sysctl",
     "sysfs",
@@ -75,7 +77,9 @@ def _value(raw: Any, kind: str) -> str:
             f"the value {raw!r} is a floating-point number, which YAML may have rounded; write it in quotes"
         )
     if not isinstance(raw, (str, int)):
-        raise TuningError(f"the value is {type(raw).__name__}, not a text or a whole number; write one value in quotes")
+        raise TuningError(
+            f"the value is {quantity.kind_of(raw)}, not a text or a whole number; write one value in quotes"
+        )
     text = str(raw).strip()
     if any(ord(char) < 32 and char != "\t" for char in text):
         raise TuningError(f"the value {text[:40]!r} has a line break or control character; write one line")

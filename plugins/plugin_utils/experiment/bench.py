@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 #: Seconds that connecting and starting wrk take at most beyond warm-up and window.
 START_SLACK_S = 20.0
 
+#: How much of the log of a process that ended by itself is repeated.
+LOG_LINES = 3
+LOG_CHARACTERS = 400
+
 
 class BenchError(Exception):
     """A measurement could not be carried out."""
@@ -44,11 +48,12 @@ class Order:
 
 @dataclass(frozen=True)
 class Raw:
-    """What a measurement brought home."""
+    """What a measurement brought home; ``ended`` says of processes that ended before they were stopped why they did."""
 
     load: dict[str, Any]
     samples: dict[str, bytes]
     policy: dict[str, dict[str, Any]]
+    ended: tuple[str, ...] = ()
 
 
 class Bench:
@@ -117,7 +122,12 @@ class Bench:
             self._testbed.tested.name: _content(tested_results, self._testbed.tested.path(specs.SAMPLES)),
             self._testbed.load.name: _content(load_results, self._testbed.load.path(specs.SAMPLES)),
         }
-        return Raw(load=load, samples=samples, policy=self._in_effect(order, policy, link))
+        return Raw(
+            load=load,
+            samples=samples,
+            policy=self._in_effect(order, policy, link),
+            ended=(*_ended(tested_results, specs.BATCH), *_ended(load_results, specs.PEER)),
+        )
 
     def _in_effect(
         self, order: Order, policy: Mapping[str, Any], link: Mapping[str, Mapping[str, str]] | None
@@ -216,6 +226,18 @@ class Bench:
 def _content(results: Mapping[str, Any], path: str) -> bytes:
     entry = results["contents"].get(path)
     return b"" if entry is None else zlib.decompress(base64.b64decode(entry["content_b64_zlib"]))
+
+
+def _ended(results: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Return a clause about a process that was to be stopped and had ended by itself, with what it said last."""
+    for entry in results.get("processes") or ():
+        left = entry.get("exit")
+        if entry["name"] == name and not entry["changed"] and left:
+            how = f"signal {left['signal']}" if left.get("signal") else f"status {left.get('status')}"
+            lines = [line.strip() for line in str(entry.get("log_tail") or "").splitlines() if line.strip()]
+            said = "; ".join(lines[-LOG_LINES:])[-LOG_CHARACTERS:] or "nothing"
+            return (f"{name} ended by itself with {how}, its log ends with: {said}",)
+    return ()
 
 
 def _json(results: Mapping[str, Any], path: str, host: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 class DeployedError(Exception):
@@ -23,6 +23,9 @@ class Host(Protocol):
 
     def variable(self, name: str, default: Any = None) -> Any:
         """Return a variable or fact of the host."""
+
+    def variables(self, wanted: Callable[[str], bool]) -> dict[str, Any]:
+        """Return the variables of the host whose names are wanted."""
 
     def run(self, module: str, args: Mapping[str, Any], check_mode: bool | None = None) -> dict[str, Any]:
         """Run a module of this collection on the host and return its result."""

@@ -10,7 +10,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.colocation.testbed.plugins.module_utils.measure import statistics
+from ansible_collections.colocation.testbed.plugins.module_utils.measure import statistics, student
 from ansible_collections.colocation.testbed.plugins.plugin_utils import rundir
 
 if TYPE_CHECKING:
@@ -42,15 +42,22 @@ def sentence(blocks: int, found: Mapping[str, Any] | None) -> str:
     """Return what the user is told before the run starts."""
     if found is None or blocks < statistics.MIN_BLOCKS:
         return f"matrix_blocks is {blocks}: a verdict needs at least {statistics.MIN_BLOCKS}"
+    within = " and ".join(f"{_within_pct(found[name], blocks):.1f} % at {name[:3].upper()}" for name in METRICS)
     basis = (
-        "if baselines repeat within 1.5 % here; no earlier run tells"
+        f"if baselines repeat within {100 * ASSUMED_SD_LOG:.1f} % here (no earlier run tells)"
         if found["from"] == "assumed"
-        else f"as baselines repeated in run {found['from']}"
+        else f"if baselines repeat as in run {found['from']} (within {within})"
     )
     return (
-        f"{blocks} blocks can find an added latency of {found['p90_us']:.1f} % at P90 and {found['p99_us']:.1f} % "
-        f"at P99 ({basis})"
+        f"forecast: {basis}, {blocks} blocks can find an added latency of {found['p90_us']:.1f} % at P90 and "
+        f"{found['p99_us']:.1f} % at P99; the report says what this run could find"
     )
+
+
+def _within_pct(detectable_pct: float, blocks: int) -> float:
+    """Return the spread of baseline repeats in % (standard deviation) on which a detectable effect rests."""
+    shift = student.detectable_shift(blocks) * math.sqrt(2.0)
+    return 100.0 * math.log1p(detectable_pct / 100.0) / shift
 
 
 def _earlier_baselines(results_dir: str, hosts: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, list[float]]]]:

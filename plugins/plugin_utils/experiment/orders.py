@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import quantity
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 #: Measurements of a peak that lie within this share of each other agree.
 PEAK_AGREEMENT = 0.03
+
+#: Guards that trip when the batch workload does not run.
+ALIVE_GUARDS = ("processes_alive", "batch_progress")
 
 
 def used_definitions(settings: MatrixSettings, definitions: Definitions) -> dict[str, dict[str, Any]]:
@@ -93,5 +97,12 @@ def judge(
     """Run the guards over what a measurement brought home, and return its record with the outcome."""
     record = MeasurementRecord.of(cell, order.rate_rps)
     samples = {host: series.parse_lines(content) for host, content in raw.samples.items()}
-    found = guards.evaluate(manifest, record, raw.load, samples, raw.policy)
+    found = [_told(result, raw) for result in guards.evaluate(manifest, record, raw.load, samples, raw.policy)]
     return guards.judged(record, found), found
+
+
+def _told(result: GuardResult, raw: Raw) -> GuardResult:
+    """Return a guard's finding with the reason that a process itself gave for not being alive."""
+    if result.ok or result.guard not in ALIVE_GUARDS or not raw.ended:
+        return result
+    return dataclasses.replace(result, text=f"{result.text}; {'; '.join(raw.ended)}")

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import platform
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +44,7 @@ def groups(inventory: Mapping[str, Sequence[str]]) -> Iterator[Row]:
     for group in ("tested", "load"):
         hosts = list(inventory.get(group, ()))
         found = ", ".join(hosts) or "no host"
-        advice = f"put exactly one host into the group {group!r} of your inventory"
+        advice = f"put exactly one host into the group {group!r} of your inventory (there: {found})"
         yield _row(f"group {group}", "one host", found, len(hosts) == 1, advice)
     both = set(inventory.get("tested", ())) & set(inventory.get("load", ()))
     if both:
@@ -68,9 +68,18 @@ def results(directory: str) -> Row:
     place = Path(directory)
     while not place.exists() and place != place.parent:
         place = place.parent
-    usable = place.is_dir() and os.access(place, os.W_OK)
-    advice = f"{place} is no directory that can be written; choose another matrix_results_dir"
-    return _row("results directory", "writable", "writable" if usable else str(place), usable, advice)
+    why = _why_unwritable(place)
+    advice = f"matrix_results_dir is {directory!r}: {place} is no directory that can be written ({why}); choose another"
+    return _row("results directory", "writable", str(place) if why else "writable", not why, advice)
+
+
+def _why_unwritable(place: Path) -> str:
+    """Return why no file can be made in a directory; empty where one can. It is tried with a file without a name."""
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            return ""
+    except OSError as exc:
+        return str(exc.strerror)
 
 
 def sentences(what: str, needed: str, problems: Sequence[str]) -> Iterator[Row]:

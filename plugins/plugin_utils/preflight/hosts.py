@@ -26,7 +26,7 @@ MAX_CLOCK_OFFSET_S = 1.0
 
 @dataclass(frozen=True)
 class Needs:
-    """What the inventory asks of one host."""
+    """What the inventory asks of one host; ``python`` is the interpreter of the node tool."""
 
     name: str
     cpus: str
@@ -36,6 +36,7 @@ class Needs:
     ports: Mapping[int, str]
     #: program → variable that lets the collection install it, and whether it may.
     programs: Mapping[str, tuple[str, bool]]
+    python: str = "/usr/bin/python3"
     #: Whether a mode's policy limits packets on this host.
     shaping: bool = False
 
@@ -128,7 +129,9 @@ def _python(facts: Mapping[str, Any], needs: Needs) -> Row:
     found = str(entry["version"]) if entry else "missing"
     match = re.search(r"(\d+)\.(\d+)", found)
     good = bool(match) and (int(match[1]), int(match[2])) >= (3, 9) if match else False
-    return _row("node_python", needs, "Python 3.9 or newer", found, good, "the node tool needs it; set node_python")
+    state = f"is {found}" if match else "runs, but tells no version" if entry else "is missing on this host"
+    advice = f"node_python: {needs.python} {state}; the node tool needs Python 3.9 or newer, so set node_python to one"
+    return _row("node_python", needs, "Python 3.9 or newer", found, good, advice)
 
 
 def _programs(facts: Mapping[str, Any], needs: Needs) -> Iterator[Row]:
@@ -145,10 +148,6 @@ def _programs(facts: Mapping[str, Any], needs: Needs) -> Iterator[Row]:
 
 def _ports(facts: Mapping[str, Any], needs: Needs) -> Iterator[Row]:
     for port, variable in needs.ports.items():
-        if not 1 <= port <= 65535:
-            advice = f"{variable} is {port}: TCP ports go from 1 to 65535; change it"
-            yield _row(f"TCP port {port}", needs, "1 to 65535", str(port), False, advice)
-            continue
         # A service that a killed run left behind is ours, and the next run takes it over.
         taken = port in facts["listening_ports"] and "nginx" not in facts["supervised"]
         advice = f"something listens on TCP port {port}; stop it, or choose another port with {variable}"
@@ -176,6 +175,9 @@ def _shaping(facts: Mapping[str, Any], needs: Needs) -> Iterator[Row]:
 
 
 def _space(facts: Mapping[str, Any], needs: Needs) -> Row:
+    if facts["disk_free_bytes"] is None:
+        advice = "the place of node_state_dir cannot be read; choose another node_state_dir"
+        return _row("free space", needs, f"{needs.min_free_mib} MiB", "unknown", False, advice)
     free_mib = int(facts["disk_free_bytes"]) >> 20
     advice = "builds, clips and logs need room; free some, or choose another node_state_dir"
     needed = f"{needs.min_free_mib} MiB"

@@ -9,12 +9,13 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import limits
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation import PolicyError
-from ansible_collections.colocation.testbed.plugins.plugin_utils import definitions
+from ansible_collections.colocation.testbed.plugins.plugin_utils import definitions, lab_inventory
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import orders, preparation, settings
 from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutorError
-from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import controller, hosts, variables
+from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import controller, demands, hosts, variables
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight.rows import Row
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectoryError
 
@@ -36,6 +37,11 @@ PROGRAMS = {
 }
 
 
+def role_names() -> frozenset[str]:
+    """Return the names of the collection's roles, which their variables begin with."""
+    return frozenset(path.name for path in (preparation.COLLECTION_ROOT / "roles").iterdir())
+
+
 class Survey:
     """Collects rows; ``reach`` returns a host that modules can be run on, or raises HostExecutorError."""
 
@@ -53,15 +59,39 @@ class Survey:
         self._min_free_mib = min_free_mib
         self._shapes = False
         self._answers: dict[str, tuple[Mapping[str, Any], float]] = {}
+        self._roles = role_names()
+        self._told: set[str] = set()
+        self._definitions: definitions.Definitions | None = None
+        self._modes: tuple[str, ...] = ()
 
     def of_controller(self, user_variables: Mapping[str, Any]) -> list[Row]:
         """Return the rows of controller, inventory groups, variables and definitions."""
-        roles = frozenset(path.name for path in (preparation.COLLECTION_ROOT / "roles").iterdir())
         found = [*controller.programs(), *controller.groups(self._groups)]
-        found += variables.check(user_variables, self._options, roles, controller.WHERE)
-        if any(row.level == "missing" for row in found):
+        stopped = any(row.level == "missing" for row in found)
+        found += self._of_variables(user_variables, controller.WHERE)
+        if stopped:
             return found
-        return [*found, *self._matrix(user_variables)]
+        bad = {row.what for row in found if row.level == "missing"}
+        return [*found, *self._matrix({name: value for name, value in user_variables.items() if name not in bad})]
+
+    def of_inventory(self) -> Iterator[Row]:
+        """Yield the rows of the variables that the inventory gives each host, without asking it."""
+        for name in dict.fromkeys(item for group in ("tested", "load") for item in self._groups.get(group, ())):
+            try:
+                host = self._reach(name)
+                found = host.variables(lambda variable: variables.concerns(variable, self._options, self._roles))
+            except HostExecutorError as exc:
+                yield Row("variables", name, "readable", "not readable", "missing", str(exc))
+                continue
+            # A host has variables of many people; on it only what is a slip of one of ours is told.
+            yield from (row for row in self._of_variables(found, name) if row.level == "missing")
+
+    def _of_variables(self, given: Mapping[str, Any], where: str) -> Iterator[Row]:
+        """Yield the rows of variables, each problem once, although several hosts share most of them."""
+        for row in variables.check(given, self._options, self._roles, where):
+            if row.consequence not in self._told:
+                self._told.add(row.consequence)
+                yield row
 
     def of_host(self, name: str, role: str) -> Iterator[Row]:
         """Yield the rows of one host."""
@@ -76,15 +106,22 @@ class Survey:
                 yield Row("connection", name, "reachable", "no answer", "missing", str(exc))
             return
         yield from hosts.check(facts, self._needs(host, role), offset_s)
+        yield from demands.packages(host, role)
+        if role == "tested" and self._definitions is not None:
+            yield from demands.fit(host, facts, self._options, self._modes, self._definitions)
 
-    def of_lab(self, lab_hosts: Sequence[Mapping[str, Any]]) -> Row:
-        """Return the row of the lab: its module says, in check mode, whether such hosts can be made here."""
-        needed = f"{len(lab_hosts)} hosts"
+    def of_lab(self, hostvars: Mapping[str, Any]) -> Iterator[Row]:
+        """Yield the row of the lab, if there is one: its module says, in check mode, whether it can be made here."""
+        names = self._groups.get("lab", ())
+        if not names:
+            return
+        needed = quantity.counted(len(names), "host")
         try:
-            self._try_lab(self._reach("localhost"), [dict(host) for host in lab_hosts])
-        except HostExecutorError as exc:
-            return Row("lab", controller.WHERE, needed, "can't be made", "missing", str(exc))
-        return Row("lab", controller.WHERE, needed, "can be made")
+            self._try_lab(self._reach("localhost"), lab_inventory.hosts(names, hostvars))
+        except (HostExecutorError, lab_inventory.LabInventoryError) as exc:
+            yield Row("lab", controller.WHERE, needed, "can't be made", "missing", str(exc))
+        else:
+            yield Row("lab", controller.WHERE, needed, "can be made")
 
     def _try_lab(self, machine: Host, lab_hosts: list[dict[str, Any]]) -> None:
         def chosen(*names: str) -> dict[str, Any]:
@@ -118,7 +155,8 @@ class Survey:
             yield controller.results(wanted.results_dir)
             preparation.check_run_id(wanted)
             limits.check(wanted.limits)
-            found = definitions.load_definitions(
+            self._modes = wanted.modes
+            self._definitions = definitions.load_definitions(
                 preparation.COLLECTION_ROOT,
                 wanted.modes,
                 arguments["mode_definitions"],
@@ -126,7 +164,7 @@ class Survey:
                 arguments["aggressor_definitions"],
                 wanted.aggressors,
             )
-            self._shapes = orders.divides_link(wanted.modes, found)
+            self._shapes = orders.divides_link(wanted.modes, self._definitions)
         except definitions.DefinitionsError as exc:
             problems = list(exc.problems)
         except settings.SettingsError as exc:
@@ -179,4 +217,5 @@ class Survey:
                 for name, (_argv, variable) in PROGRAMS[role].items()
             },
             shaping=self._shapes and role == "tested",
+            python=str(host.variable("node_python", self._options["node_python"]["default"])),
         )

@@ -20,7 +20,7 @@ _UNITS = {"_us": "ms", "_pct": "%", "_rps": "/s", "_per_s": "/s"}
 def render(comparison: Json, width: int = 100, unicode: bool = True) -> list[Line]:
     """Say a comparison (plugin_utils/compare.py) in lines of at most ``width`` terminal cells."""
     result = str(comparison["result"])
-    first = f"{SIGNS[result]} {result.upper()}  "
+    first = f"{SIGNS[result]} {words.RESULT_TITLES[result].upper()}  "
     lines = [Line(text, result) for text in text_table.wrap(_verdict(comparison), width, first, " " * len(first))]
     for text in comparison["failures"]:
         lines.extend(Line(part, "fail") for part in text_table.wrap(str(text), width, "  - ", "    "))
@@ -28,12 +28,13 @@ def render(comparison: Json, width: int = 100, unicode: bool = True) -> list[Lin
         shown = [change for change in comparison["changes"] if change["run_id"] == run_id and _is_shown(change)]
         lines.extend([Line(""), Line(f"{comparison['base']} → {run_id}")])
         lines.extend(Line(text) for text in _table(shown, width))
-    if not comparison["thresholds"]:
-        lines.extend([Line(""), Line("No thresholds were set, so nothing was judged.")])
     return adapt(lines, unicode)
 
 
 def _verdict(comparison: Json) -> str:
+    if comparison["result"] == "none":
+        why = "no threshold is about what both runs have" if comparison["thresholds"] else "compare_thresholds is empty"
+        return f"changes against run {comparison['base']} are shown without a verdict: {why}"
     regressions = len(comparison["failures"])
     unclear = sum(change["result"] == "inconclusive" for change in comparison["changes"])
     found = "no regression" if not regressions else f"{regressions} regression{'' if regressions == 1 else 's'}"

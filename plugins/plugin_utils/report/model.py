@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import limits
 
 Json = Mapping[str, Any]
@@ -130,7 +131,7 @@ class Guard:
         known = limits.BY_NAME.get(self.name)
         if known is not None and known.scope == "run":
             return "over the whole run"
-        return f"in {self.tripped} of {self.measurements} measurements"
+        return f"in {self.tripped} of {quantity.counted(self.measurements, 'measurement')}"
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,11 @@ def test_a_command_that_hangs_is_killed() -> None:
 def test_a_missing_directory_is_named() -> None:
     with pytest.raises(commands.CommandError, match="/nonexistent is not there"):
         commands.run(["true"], directory="/nonexistent")
+
+
+def test_the_reason_that_a_program_gives_before_it_fails_is_told_on_demand() -> None:
+    argv = [sys.executable, "-c", "import sys; sys.exit('invalid port\\ntest failed')"]
+    with pytest.raises(commands.CommandError, match=r"status 1: test failed$"):
+        commands.run(argv)
+    with pytest.raises(commands.CommandError, match=r"status 1: invalid port; test failed$"):
+        commands.run(argv, error_lines=3)

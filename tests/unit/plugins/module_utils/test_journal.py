@@ -131,15 +131,18 @@ def test_undo_twice_is_nothing(book: Journal) -> None:
     [
         ("", "is not JSON"),
         ("{", "is not JSON"),
-        ("[]", "is not of schema 1 (found 'list')"),
-        ('{"schema": 2, "entries": []}', "found 2"),
+        ("[]", "is not of schema 1 (found a list)"),
+        (
+            '{"schema": 2, "entries": []}',
+            "was written by a newer version of the collection (schema 2, this one reads 1)",
+        ),
         ('{"schema": 1, "entries": {}}', "is not of schema 1"),
         ('{"schema": 1, "entries": [{}]}', "does not have the keys"),
         ('{"schema": 1, "entries": [1]}', "does not have the keys"),
         (
             '{"schema": 1, "entries": [{"id": "1", "time": "", "by": "", "kind": "value", "target": "", "note": "",'
             ' "previous": null}]}',
-            "id is not int",
+            "id cannot be a text",
         ),
         (
             '{"schema": 1, "entries": [{"id": 1, "time": "", "by": "", "kind": "magic", "target": "", "note": "",'
@@ -312,3 +315,23 @@ def test_a_directory_that_another_undo_removes_meanwhile_is_made_again(
 
     monkeypatch.setattr(Journal, "_lock", lock)
     assert book.record("value", "/x", "1", "test").target == "/x"
+
+
+@pytest.mark.parametrize("path", ["rel/dir", "dir", "./x", ""])
+def test_a_relative_state_directory_is_refused(path: str) -> None:
+    with pytest.raises(journal.JournalError, match="is not an absolute path; write one that begins with /"):
+        journal.of(path)
+
+
+def test_a_file_is_no_state_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(journal.JournalError, match="is not a directory; name the directory that holds"):
+        journal.of(str(tmp_path / "file"))
+    assert journal.of(str(tmp_path / "new")).path == f"{tmp_path}/new/journal.json"
+
+
+def test_an_entry_of_a_later_kind_names_the_newer_version() -> None:
+    entry = {"id": 1, "time": "", "by": "", "kind": "x", "target": "", "note": "", "previous": 1}
+    text = json.dumps({"schema": 1, "entries": [entry]})
+    with pytest.raises(journal.JournalError, match="where a newer version of the collection wrote it, use that one"):
+        journal.parse(text)

@@ -50,7 +50,7 @@ def test_quantities_are_exact(text: str | int, value: Fraction) -> None:
         (quantity.parse, "9" * 100, "too long"),
         (quantity.parse, 1.5, "floating-point number"),
         (quantity.parse, True, "is a bool"),
-        (quantity.parse, None, "is a NoneType"),
+        (quantity.parse, None, "is nothing"),
         (quantity.parse_cpu_milli, "0.5m", "finer than 1m"),
         (quantity.parse_cpu_milli, "-1", "negative"),
         (quantity.parse_batch_cpu_milli, "1.5", "whole number of milli-cores"),
@@ -160,3 +160,24 @@ def test_no_text_breaks_the_parsers(text: str) -> None:
 @given(st.decimals(0, 10**6, places=6))
 def test_decimal_digits_are_not_rounded(number) -> None:  # type: ignore[no-untyped-def]
     assert quantity.parse(f"{number:f}") == Fraction(number)
+
+
+class TaggedInt(int):
+    """What Ansible makes of a number in YAML."""
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (True, "a bool"),
+        (TaggedInt(3), "a whole number"),
+        (2.5, "a floating-point number"),
+        ("x", "a text"),
+        ((1,), "a list"),
+        ({"a": 1}, "a mapping"),
+        (None, "nothing"),
+        (object(), "something else"),
+    ],
+)
+def test_kinds_are_called_as_in_yaml(value: object, kind: str) -> None:
+    assert quantity.kind_of(value) == kind

@@ -13,8 +13,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, recorded_process, undo
-from ansible_collections.colocation.testbed.plugins.module_utils.journal import Entry
+from ansible_collections.colocation.testbed.plugins.module_utils import (
+    commands,
+    files,
+    recorded_process,
+    undo,
+    undo_places,
+)
+from ansible_collections.colocation.testbed.plugins.module_utils.journal import Entry, Journal, Outcome, Undone
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import processes
 
 
@@ -263,3 +269,67 @@ def test_a_line_is_put_back_and_others_stay(tmp_path: Path, call: Any, monkeypat
     assert call(_entry("line", f"{path}#8:0 rbps", "8:0 rbps=6"))[0] == "failed"
     assert call(_entry("line", f"{path}#8:0 rbps"))[0] == "failed"
     assert "is gone" in call(_entry("line", f"{tmp_path}/none#8:0", "8:0 5"))[1]
+
+
+def _group(path: Path, *pids: int) -> Path:
+    path.mkdir(parents=True)
+    (path / "cgroup.procs").write_text("".join(f"{pid}\n" for pid in pids))
+    return path
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+@pytest.fixture
+def book(tmp_path: Path, child: subprocess.Popen[bytes]) -> Journal:
+    """Return a journal of two hierarchies with a group in a group, a living process in the inner one."""
+    journal = Journal(str(tmp_path / "state/journal.json"))
+    for hierarchy in ("cpu", "memory"):
+        journal.record("cgroup", str(_group(tmp_path / hierarchy / "a")), None, "test")
+        journal.record("cgroup", str(_group(tmp_path / hierarchy / "a/b", child.pid)), None, "test")
+    return journal
+
+
+def test_a_group_that_somebody_is_in_is_foreseen_to_stay(tmp_path: Path, book: Journal) -> None:
+    done = book.undo(undo.Undo().handlers(), check=True)
+    texts = {item.entry.target: (item.outcome.result, item.outcome.text) for item in done}
+    assert {result for result, _text in texts.values()} == {"failed"}
+    assert "which we did not make" in texts[f"{tmp_path}/cpu/a/b"][1]
+    assert texts[f"{tmp_path}/cpu/a"][1] == f"{tmp_path}/cpu/a: stays, since group b in it does"
+
+
+def test_the_same_fact_is_said_once(tmp_path: Path, book: Journal, child: subprocess.Popen[bytes]) -> None:
+    done = book.undo(undo.Undo().handlers(), check=True)
+    (text,) = undo_places.condensed(done)
+    assert text.startswith(f"{tmp_path}/memory/a/b (and in 1 other hierarchy): holds process {child.pid} (")
+    other = Undone(_entry("value", "/x"), Outcome("failed", "/x: set it by hand"))
+    assert undo_places.condensed([*done, other])[0] == "/x: set it by hand"
+
+
+def test_what_is_ended_before_is_not_in_the_way(tmp_path: Path, book: Journal, child: subprocess.Popen[bytes]) -> None:
+    found = processes.identify(child.pid)
+    assert found is not None
+    recorded = {"pid": found.pid, "start_ticks": found.start_ticks, "boot_id": found.boot_id}
+    book.record("process", "batch", recorded, "test")
+    done = book.undo(undo.Undo().handlers(), check=True)
+    assert {item.outcome.result for item in done} == {"undone"}
+    assert child.poll() is None
+
+
+def test_a_file_of_somebody_else_in_a_directory_is_foreseen(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path / "state/journal.json"))
+    folder = tmp_path / "d"
+    journal.record("directory", str(folder), None, "test")
+    journal.record("file", str(folder / "ours"), None, "test")
+    folder.mkdir()
+    (folder / "ours").write_text("")
+    assert {item.outcome.result for item in journal.undo(undo.Undo().handlers(), check=True)} == {"undone"}
+    (folder / "theirs").write_text("")
+    failed = [item for item in journal.undo(undo.Undo().handlers(), check=True) if item.outcome.result == "failed"]
+    assert [item.outcome.text for item in failed] == [
+        f"{folder}: holds theirs, which we did not put there; move it away"
+    ]

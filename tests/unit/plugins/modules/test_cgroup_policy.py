@@ -167,3 +167,16 @@ def test_only_groups_of_units_on_a_host_that_systemd_manages_are_told(tmp_path, 
     found = groups.overwritten(names)
     assert len(found) == count
     assert all("(a.slice/b.scope)" in text and "apply the policy again" in text for text in found)
+
+
+def test_a_policy_without_groups_would_do_nothing_and_is_refused(run, mount):
+    policy = {"resource-threshold-config": POLICY["resource-threshold-config"]}
+    assert run(policy=policy)["msg"].startswith("groups is empty, and the policy has neither host applications nor")
+    assert run(policy=policy, groups=[{"path": "none*", "qos": "BE", "on_no_match": "skip"}])["changed"] is False
+    assert "msg" not in run(policy={"system-config": POLICY["system-config"]})
+
+
+def test_a_relative_state_directory_is_refused(run):
+    assert (
+        "state_dir 'rel/dir': is not an absolute path" in run(policy=POLICY, groups=GROUPS, state_dir="rel/dir")["msg"]
+    )

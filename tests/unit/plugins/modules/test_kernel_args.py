@@ -68,6 +68,7 @@ def test_a_host_whose_arguments_come_from_elsewhere(run, machine):
     assert result["msg"].startswith("kernel arguments isolcpus=1-3: there is no ")
     skipped = run(arguments=[ISOLATED], on_missing="skip")
     assert (skipped["changed"], skipped["reboot_required"]) == (False, False)
+    assert [row["reboot_required"] for row in skipped["arguments"]] == [False]
     assert "set the arguments where this host's kernel is started" in skipped["unsupported"]
     assert "kernel arguments isolcpus=1-3" in str(skipped["warnings"])
     (machine.root / "proc/cmdline").write_text("isolcpus=1-3\n")
@@ -78,7 +79,7 @@ def test_bad_arguments_are_told_at_once(run, machine):
     before = machine.tree()
     result = run(arguments=[{"name": "isolcpus", "value": "0-3"}, {"name": "quiet", "value": False}])
     assert "arguments[0]: isolcpus=0-3: leaves no CPU" in result["msg"]
-    assert "arguments[1]: the value False is bool" in result["msg"]
+    assert "arguments[1]: the value False is a bool" in result["msg"]
     assert machine.tree() == before
 
 

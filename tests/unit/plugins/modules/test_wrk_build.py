@@ -154,3 +154,11 @@ def test_state_directory_that_can_not_be_made(run: Run, tmp_path: Path) -> None:
     found = run(state_dir=str(tmp_path / "file" / "state"))
     assert found["failed"] is True
     assert "file/state" in found["msg"]
+
+
+def test_the_diff_shows_digests_of_our_scripts(run: Run) -> None:
+    found = run(scripts={"a.lua": "x = 1\n" * 500}, _ansible_check_mode=True, _ansible_diff=True)
+    lines = found["diff"]["after"].splitlines()
+    assert lines[1].startswith("a.lua: 3000 bytes, sha256 ")
+    other = run(scripts={"a.lua": "y = 1\n" * 500}, _ansible_check_mode=True, _ansible_diff=True)
+    assert (len(lines), other["diff"]["after"] != found["diff"]["after"]) == (2, True)

@@ -52,7 +52,13 @@ def test_a_regression_is_found_where_it_is(before, after):
 
 def test_without_thresholds_nothing_fails(before, after):
     found = compare.compare([before, after])
-    assert (found["result"], found["failures"]) == ("pass", [])
+    assert (found["result"], found["failures"]) == ("none", [])
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, "0 runs in compare_run_dirs"), (1, "1 run in compare_run_dirs")])
+def test_too_few_runs_name_the_variable(before, count, words):
+    with pytest.raises(compare.CompareError, match=words):
+        compare.compare([before][:count])
 
 
 def test_several_runs_are_compared_with_the_first(before, after):
@@ -72,7 +78,7 @@ def test_too_few_blocks_prove_nothing(before, make):
     short = make("short", blocks=2, modes=SLOWER)
     found = compare.compare([before, short], {"p99_us": 5})
     assert change(found, "slo_aware", "p99_us")["result"] == "inconclusive"
-    assert found["result"] == "pass"
+    assert found["result"] == "inconclusive"
 
 
 def test_junit_names_each_threshold(before, after, make):

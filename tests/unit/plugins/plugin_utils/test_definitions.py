@@ -106,7 +106,7 @@ def test_merging_copies() -> None:
         ({"objectives": {"p90_aded_pct": 5}}, "objectives.p90_aded_pct", "did you mean p90_added_pct"),
         ({"objectives": {"p90_added_pct": "5"}}, "objectives.p90_added_pct", "is not a number from 0 to 1000"),
         ({"objectives": {"p90_added_pct": float("nan")}}, "objectives.p90_added_pct", "is not a number"),
-        ({"objectives": []}, "objectives", "is list, not a mapping"),
+        ({"objectives": []}, "objectives", "is a list, not a mapping"),
         ({"service_slowdown_pct": -1}, "service_slowdown_pct", "is not a number from 0"),
         ({"service_slowdown_pct": True}, "service_slowdown_pct", "is not a number from 0"),
         ({"polcy": 1}, "polcy", "did you mean policy"),
@@ -135,7 +135,7 @@ def test_bad_modes(change: dict[str, Any], where: str, words: str) -> None:
         ({"work": {"kind": "ffmpeg_progress", "unit": "frames"}}, "argv", "lacks {progress}"),
         ({"peer": {"argv": ["x"], "packages": [], "ready_tcp_port": 0}}, "peer.ready_tcp_port", "is not a port"),
         ({"peer": {"argv": ["{x}"], "packages": []}}, "peer.argv", "is not a placeholder"),
-        ({"peer": []}, "peer", "is list, not a mapping"),
+        ({"peer": []}, "peer", "is a list, not a mapping"),
     ],
 )
 def test_bad_aggressors(change: dict[str, Any], where: str, words: str) -> None:
@@ -160,8 +160,8 @@ def test_a_bad_policy_is_named_by_the_users_variable() -> None:
         ({"aggressors": ["ffmpg"]}, "matrix_aggressors: 'ffmpg' is not a defined aggressor; did you mean ffmpeg?"),
         ({"mode_definitions": {"A-b": MODE}}, "matrix_mode_definitions.A-b: is not a name"),
         ({"mode_definitions": {1: MODE}}, "matrix_mode_definitions.1: is not a name"),
-        ({"mode_definitions": {"x": None}}, "matrix_mode_definitions.x: is NoneType, not a mapping"),
-        ({"mode_definitions": [1]}, "matrix_mode_definitions: is list, not a mapping"),
+        ({"mode_definitions": {"x": None}}, "matrix_mode_definitions.x: is nothing, not a mapping"),
+        ({"mode_definitions": [1]}, "matrix_mode_definitions: is a list, not a mapping"),
     ],
 )
 def test_bad_selections_and_names(given: dict[str, Any], words: str) -> None:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import block, cgroup, cgroup_check
@@ -56,4 +58,42 @@ def test_the_root_comes_first(root: str, text: str) -> None:
 
 def test_what_can_be_is_not_refused() -> None:
     values = {"cpu_shares": 2, "io_max": [{"device": "/dev/vda", "rbps": 1}]}
-    cgroup_check.check("root", [Group("a", values=values), Group("b", state="absent", values={"cpu_shares": 1})], disk)
+    cgroup_check.check("root", [Group("a", values=values), Group("b", state="absent")], disk)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (
+            Group("b", state="absent", values={"cpu_shares": 1}),
+            "root/b: state is absent, so cpu_shares would do",
+        ),
+        (Group("", state="absent", pids=(4711,)), "root: state is absent, so pids would do nothing"),
+        (
+            Group("c", state="absent", units=("x.service",), process_names=("x",)),
+            "units, process_names would do nothing",
+        ),
+    ],
+)
+def test_nothing_is_asked_of_a_group_that_shall_not_exist(asked: Group, words: str) -> None:
+    (found,) = problems("root", asked)
+    assert words in found
+
+
+def hierarchy(tmp_path: Path, version: int) -> cgroup.Hierarchy:
+    (tmp_path / "tasks").write_text("")
+    (tmp_path / "there").mkdir()
+    return cgroup.Hierarchy(str(tmp_path), version, ("cpu",))
+
+
+@pytest.mark.parametrize(
+    ("version", "full"), [(1, "tasks"), (1, "there/cpu.shares"), (2, "new/cpu.max"), (1, "cpu.shares/inside")]
+)
+def test_a_group_is_not_called_like_a_file_of_the_kernel(tmp_path: Path, version: int, full: str) -> None:
+    with pytest.raises(cgroup.CgroupError, match=r"the kernel has a file called .* choose another name"):
+        cgroup_check.refuse_files(hierarchy(tmp_path, version), full)
+
+
+@pytest.mark.parametrize("full", ["there", "there/new", "new/cpu.max"])
+def test_other_names_are_taken(tmp_path: Path, full: str) -> None:
+    cgroup_check.refuse_files(hierarchy(tmp_path, 1), full)

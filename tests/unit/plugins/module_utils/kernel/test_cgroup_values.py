@@ -79,7 +79,9 @@ def _expand(name: str, limits: Any) -> list[tuple[str, Any]]:
 
 @given(
     st.dictionaries(
-        DEVICES, st.fixed_dictionaries({}, optional={name: LIMITS for name in ("rbps", "wiops")}), max_size=4
+        DEVICES,
+        st.fixed_dictionaries({}, optional={name: LIMITS for name in ("rbps", "wiops")}).filter(bool),
+        max_size=4,
     )
 )
 def test_limits_survive_the_way_to_the_files_and_back(limits: dict[str, dict[str, int]]) -> None:

@@ -79,7 +79,7 @@ def test_parser_takes_pairs_of_whole_numbers_or_says_why_not(value):
 @pytest.mark.parametrize(
     ("pairs", "named"),
     [
-        (None, "NoneType"),
+        (None, "is nothing"),
         ([[1, 2], [3]], "element 1"),
         ([[1.5, 2]], "element 0"),
         ([[True, 2]], "element 0"),

@@ -53,9 +53,27 @@ def test_clause_about_p99(change, clause):
     assert verdict.p99_clause(change) == clause
 
 
-def test_failed_objectives_are_said():
-    found = verdict.run_verdict([dataclasses.replace(SLO, result="fail")], (), None)
-    assert (found.result, found.sentence.endswith(": more than its objectives allow.")) == ("fail", True)
+def test_the_objective_that_failed_is_named_and_not_put_on_a_mode_without_objectives():
+    missed = ("SLO-aware colocation misses its objective for P90: +7.1 % (+6.0 to +8.2), allowed are +5 %", "another")
+    found = verdict.run_verdict([PLAIN, dataclasses.replace(SLO, result="fail", missed=missed)], (), None)
+    assert found.result == "fail"
+    assert found.sentence.endswith(
+        "Default colocation added 140 %. SLO-aware colocation misses its objective for P90: +7.1 % (+6.0 to +8.2), "
+        "allowed are +5 % (and 1 more)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (99.8, 100.0, "left CPU use at 100 % and"),
+        (41.2, 99.1, "raised CPU use from 41 % to 99 % and"),
+        (60.0, 30.0, "lowered CPU use from 60 % to 30 % and"),
+    ],
+)
+def test_cpu_use_that_stays_is_not_called_raised(before, after, words):
+    found = verdict.mode_sentence(dataclasses.replace(SLO, utilisation_baseline_pct=before, utilisation_pct=after))
+    assert words in found
 
 
 def test_open_verdict_says_what_could_be_found():

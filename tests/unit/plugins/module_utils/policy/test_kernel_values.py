@@ -150,6 +150,23 @@ def test_under_a_quota_ceiling_the_root_limits_and_pods_are_lifted() -> None:
     assert states[key][0] == "degraded"
 
 
+@pytest.mark.parametrize(
+    ("levels", "state", "words"),
+    [
+        ((TIER, POD), "supported", "quotas of pods and containers are lifted (-1), as in Koordinator"),
+        ((HOST, CONTAINER), "supported", "lifted (-1)"),
+        ((CONTAINER,), "degraded", "no group of class BE with level tier or host is among the groups"),
+        ((TIER,), "supported", ""),
+    ],
+)
+def test_quotas_that_a_ceiling_takes_the_place_of_are_told(levels: tuple[str, ...], state: str, words: str) -> None:
+    policy = {"resource-threshold-config": {"clusterStrategy": {"enable": True, "cpuSuppressPolicy": "cfsQuota"}}}
+    groups = [Workload(f"g{level}", BE, level, Requests(500, 1000)) for level in levels]
+    row = _states(policy, *groups)["resource-threshold-config.clusterStrategy.cpuSuppressPolicy"]
+    assert row[0] == state
+    assert words in row[1]
+
+
 def test_a_set_of_cpus_needs_readings() -> None:
     policy = {"resource-threshold-config": {"clusterStrategy": {"enable": True, "cpuSuppressPolicy": "cpuset"}}}
     assert _options(policy, Workload("x", BE, TIER)) == {}

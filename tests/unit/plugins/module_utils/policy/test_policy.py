@@ -120,7 +120,11 @@ def test_shares(milli: int, shares: int) -> None:
         ("resource-qos-config/clusterStrategy/beClass/cpuQOS/schedidle", 1, "is not a key of Koordinator"),
         ("resource-qos-config/clusterStrategy/beClass/cpuQOS/groupIdentity", -1, "but not yet to engine static"),
         ("resource-qos-config/clusterStrategy/beClass/resctrlQOS", {"enable": True}, "but not yet to engine static"),
-        ("resource-qos-config/clusterStrategy/beClass/cpuQOS", 1, "is int, not a mapping; allowed: enable, schedIdle"),
+        (
+            "resource-qos-config/clusterStrategy/beClass/cpuQOS",
+            1,
+            "is a whole number, not a mapping; allowed: enable, schedIdle",
+        ),
         ("colocation-config/memoryCalculatePolicy", "usage", "allowed: request"),
         ("cpu-burst-config", {}, "but not yet to engine static"),
         ("resource-thresholds-config", {}, "did you mean resource-threshold-config"),
@@ -139,7 +143,7 @@ def test_problems_name_path_and_remedy(path: str, value: Any, words: str) -> Non
 @pytest.mark.parametrize(
     ("policy", "words"),
     [
-        (None, "is NoneType, not a mapping"),
+        (None, "is nothing, not a mapping"),
         ({}, "has no section"),
         ({"description": "x"}, "has no section"),
         ({"colocation-config": {"enable": True}}, "memoryCalculatePolicy: is missing"),

@@ -100,7 +100,7 @@ CLASS = "resource-qos-config/clusterStrategy/beClass"
         (f"{CLASS}/memoryQOS", {"wmarkMinAdj": -26}, "-26 is below -25; write a number from -25 to 50"),
         (f"{CLASS}/blkioQOS", {"blocks": [{"type": "device"}]}, "blocks[0].name: is missing; add it"),
         (f"{CLASS}/blkioQOS", {"blocks": [{"name": "a", "ioCfg": {"readBps": 1}}]}, "did you mean readBPS?"),
-        (f"{CLASS}/blkioQOS", {"blocks": {"name": "a"}}, "blocks: is dict, not a list"),
+        (f"{CLASS}/blkioQOS", {"blocks": {"name": "a"}}, "blocks: is a mapping, not a list"),
         (f"{CLASS}/networkQOS", {"egressRequest": 101}, "101 is neither a percentage nor a quantity"),
         (f"{CLASS}/networkQOS", {"egressRequest": "50mb"}, "'50mb': 'mb' is not a suffix"),
         (f"{CLASS}/cpuQOS", {"groupIdentity": 3}, "3 is above 2"),

@@ -250,3 +250,36 @@ def test_what_a_killed_run_has_left_on_the_link_is_removed_first(made, hosts):
 def test_the_instance_is_called_after_the_node(testbed, name, instance):
     node = dataclasses.replace(testbed.tested, host=type("Host", (), {"name": name})())
     assert link.instance(node) == instance
+
+
+def ended(name, **more):
+    log = "starting\n[h999] Unknown encoder\nError opening output file -.\n"
+    return {"name": name, "changed": False, "exit": {"status": 8, "signal": None}, "log_tail": log, **more}
+
+
+@pytest.mark.parametrize(
+    ("entry", "clauses"),
+    [
+        (
+            ended("batch"),
+            (
+                "batch ended by itself with status 8, its log ends with: starting; [h999] Unknown encoder; "
+                "Error opening output file -.",
+            ),
+        ),
+        (ended("batch", exit={"status": None, "signal": "SEGV"}, log_tail=""), ("with signal SEGV",)),
+        (ended("batch", changed=True), ()),
+        (ended("batch", exit=None), ()),
+        (ended("sampler"), ()),
+    ],
+)
+def test_a_batch_workload_that_ended_by_itself_is_told_in_its_own_words(made, hosts, entry, clauses):
+    plain = hosts[0].run
+
+    def run(module, args, check_mode=None):
+        return {**plain(module, args, check_mode), "processes": [entry]}
+
+    hosts[0].run = run
+    found = made.measure(order()).ended
+    assert len(found) == len(clauses)
+    assert all(words in clause for words, clause in zip(clauses, found, strict=True))

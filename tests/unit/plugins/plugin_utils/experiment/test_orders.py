@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import Cell
+from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import Cell, GuardResult
 from ansible_collections.colocation.testbed.plugins.plugin_utils import definitions
-from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import deployed, orders, preparation
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import bench, deployed, orders, preparation
 
 HOSTS = {
     "tested": {"role": "tested", "measured_cpus": "0", "memory_bytes": 8 << 30},
@@ -104,3 +106,14 @@ def test_only_a_policy_with_a_section_for_it_divides_the_link(found, testbed):
 def test_the_two_aware_policies_differ_in_the_link_alone(found):
     network = {key: value for key, value in found.policies["slo_aware_network"].items() if key != "bandwidth"}
     assert {**network, "description": ""} == {**found.policies["slo_aware"], "description": ""}
+
+
+def test_the_words_of_a_process_reach_the_guard_that_missed_it():
+    said = "batch ended by itself with status 8, its log ends with: Unknown encoder"
+    raw = bench.Raw({}, {}, {}, ended=(said,))
+    dead = GuardResult("processes_alive", 3.0, 0.0, "readings", False, "3 of 20 readings differ")
+    assert orders._told(dead, raw).text.endswith(
+        "differ; batch ended by itself with status 8, its log ends with: Unknown encoder"
+    )
+    for other in (dataclasses.replace(dead, ok=True), dataclasses.replace(dead, guard="steal")):
+        assert orders._told(other, raw) == other

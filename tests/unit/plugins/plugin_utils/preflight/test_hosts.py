@@ -78,8 +78,9 @@ def put(*path, value):
         (put("listening_ports", value=[8000]), ["TCP port 8000", "latency_service_port"]),
         (put("apt", value=False), ["nginx", "no apt", "install it yourself"]),
         (put("disk_free_bytes", value=1 << 20), ["free space", "node_state_dir"]),
-        (put("programs", "node_python", value={"path": "/x", "version": "3.7.1"}), ["node_python", "set node_python"]),
-        (put("programs", "node_python", value=None), ["node_python", "set node_python"]),
+        (put("programs", "node_python", value={"path": "/x", "version": "3.7.1"}), ["is 3.7.1", "set node_python"]),
+        (put("programs", "node_python", value=None), ["/usr/bin/python3 is missing on this host", "set node_python"]),
+        (put("disk_free_bytes", value=None), ["free space", "choose another node_state_dir"]),
     ],
 )
 def test_what_is_missing_is_named_with_the_remedy(change, words):
@@ -131,7 +132,8 @@ def test_a_cpu_list_that_is_none_is_named():
     ("groups", "words"),
     [
         ({"tested": ["a"], "load": []}, ["group load", "exactly one host"]),
-        ({"tested": ["a", "b"], "load": ["c"]}, ["group tested", "exactly one host"]),
+        ({"tested": ["a", "b"], "load": ["c"]}, ["group tested", "exactly one host", "(there: a, b)"]),
+        ({"load": ["c"]}, ["group tested", "put exactly one host into the group 'tested'"]),
         ({"tested": ["a"], "load": ["a"]}, ["a is in both groups"]),
     ],
 )
@@ -144,11 +146,20 @@ def test_groups_that_cannot_be_used_are_named(groups, words):
 class Host:
     name = "node1"
 
+    def __init__(self, given=None, memory_bytes=8 << 30):
+        self.given, self.memory_bytes = given or {}, memory_bytes
+
     def variable(self, name, default=None):
-        return default
+        return self.given.get(name, default)
+
+    def variables(self, wanted):
+        return {name: value for name, value in self.given.items() if wanted(name)}
 
     def run(self, module, args, check_mode=None):
-        return copy.deepcopy(FACTS)
+        if module == "packages":
+            assert check_mode is True
+            raise HostExecutorError(f"packages: {', '.join(args['names'])}: not in this host's package sources")
+        return {**copy.deepcopy(FACTS), "memory_bytes": self.memory_bytes}
 
 
 OPTIONS = {
@@ -215,7 +226,7 @@ def test_the_labs_own_modules_say_whether_it_can_be_made(driver, modules):
 
     options = variables.role_options(ROOT / "roles")
     looking = survey.Survey({"tested": ["a"], "load": ["b"], "lab": ["a", "b"]}, options, lambda name: Machine(), 500)
-    row = looking.of_lab([{"name": "a", "address": "198.18.0.1", "cpus": ""}])
+    (row,) = looking.of_lab({"a": {"ansible_host": "198.18.0.1"}, "b": {"ansible_host": "198.18.0.2"}})
     assert (row.found, row.level) == ("can be made", "ok")
     assert list(asked) == modules
     given = [(asked[name].get("driver"), asked[name].get("image")) for name in modules]
@@ -238,3 +249,104 @@ def test_a_policy_for_the_link_asks_for_what_it_needs():
     assert "mount it" in row.consequence
     assert "sch_ingress" in shaping(clsact=False)["programs at devices"].consequence
     assert "CONFIG_BPF_SYSCALL" in shaping(bpf_file_system=False)["BPF file system"].consequence
+
+
+def survey_of(host, groups=None):
+    options = variables.role_options(ROOT / "roles")
+    return survey.Survey(groups or {"tested": ["node1"], "load": ["node2"]}, options, lambda name: host, 500)
+
+
+def test_a_lab_host_without_address_is_a_row():
+    looking = survey_of(Host(), {"tested": ["a"], "load": ["b"], "lab": ["a"]})
+    (row,) = looking.of_lab({"a": {}})
+    assert (row.what, row.level) == ("lab", "missing")
+    assert "lab host a has no address: give it ansible_host" in row.consequence
+    assert list(survey_of(Host()).of_lab({})) == []
+
+
+def test_variables_of_a_group_are_looked_at_without_asking_the_host():
+    given = {"latency_service_prot": 80, "batch_workload_threads": 0, "node_exporter_port": 9100, "ansible_user": "x"}
+    found = list(survey_of(Host(given)).of_inventory())
+    assert [row.what for row in found] == ["batch_workload_threads", "latency_service_prot"]
+    assert "did you mean latency_service_port?" in found[1].consequence
+
+
+def test_what_hosts_share_is_told_once():
+    looking = survey_of(Host({"matrx_modes": []}))
+    assert len([row for row in looking.of_controller({"matrx_modes": []}) if row.what == "matrx_modes"]) == 1
+    assert list(looking.of_inventory()) == []
+
+
+def test_all_that_is_wrong_with_variables_and_matrix_is_in_one_table():
+    given = {"latency_service_port": 0, "matrix_blocks": 2.5, "matrix_modes": ["slo"], "matrix_results_dir": "/proc/x"}
+    found = survey_of(Host()).of_controller(given)
+    assert [row.what for row in found if row.level == "missing"] == [
+        "latency_service_port",
+        "matrix_blocks",
+        "results directory",
+        "matrix",
+    ]
+
+
+def bad_rows(given, of_matrix=None, role="tested"):
+    looking = survey_of(Host({"node_cpus": "0", **given}))
+    assert not rows.problems(looking.of_controller(of_matrix or {}))
+    return [row for row in looking.of_host("node1", role) if row.level == "missing"]
+
+
+MINE = {
+    "mine": {
+        "description": "x",
+        "resource": "cpu",
+        "packages": ["nosuchpkg-xyz"],
+        "argv": ["x"],
+        "work": {"kind": "cpu_time", "unit": "s"},
+        "peer": {"argv": ["y"], "packages": ["nosuchpeer-xyz"]},
+    }
+}
+
+
+@pytest.mark.parametrize(("role", "package"), [("tested", "nosuchpkg-xyz"), ("load", "nosuchpeer-xyz")])
+def test_a_package_that_a_host_cannot_get_is_found_before_anything_is_installed(role, package):
+    given = {"matrix_aggressors": ["mine"], "matrix_aggressor_definitions": MINE}
+    (row,) = bad_rows(given, role=role)
+    assert (row.what, row.found) == ("packages", package)
+    assert f"{package}: not in this host's package sources" in row.consequence
+    refused = bad_rows({**given, "batch_workload_install": False}, role=role)
+    assert "packages" not in [row.what for row in refused]
+    assert bad_rows({"matrix_aggressors": ["ffmpeg", "iperf3"]}, role=role) == []
+
+
+def test_the_services_packages_are_asked_for_too():
+    assert [row.found for row in bad_rows({"latency_service_packages": ["nginx", "nosuch-nginx"]})] == ["nosuch-nginx"]
+
+
+def test_an_aggressor_that_is_not_defined_is_named():
+    (row,) = bad_rows({"batch_workload_aggressors": ["ffmpg"]})
+    assert row.consequence.startswith("batch_workload_aggressors: 'ffmpg' is not a defined aggressor; did you mean")
+
+
+def test_a_request_that_a_mode_has_no_room_for_names_its_variable():
+    (row,) = bad_rows({"batch_workload_memory_request": "500Gi"})
+    assert row.what == "modes"
+    assert row.consequence.startswith("batch_workload_memory_request: 536870912000 bytes are more than")
+
+
+def test_a_slowdown_without_its_page_is_found():
+    slow = {"description": "x", "workloads": ["service"], "policy": "none", "engine": "none", "service_slowdown_pct": 7}
+    (row,) = bad_rows({}, {"matrix_modes": ["baseline", "slow_7"], "matrix_mode_definitions": {"slow_7": slow}})
+    assert row.consequence == (
+        "mode slow_7 wants service_slowdown_pct 7: add it to latency_service_slow_pages_pct (5, 20)"
+    )
+
+
+@pytest.mark.parametrize("place", ["/proc/x", "/proc", "/sys/kernel/x"])
+def test_a_results_directory_on_a_file_system_of_the_kernel_is_refused(place):
+    row = controller.results(place)
+    assert row.level == "missing"
+    assert f"matrix_results_dir is '{place}'" in row.consequence
+
+
+def test_trying_a_results_directory_leaves_nothing(tmp_path):
+    assert controller.results(str(tmp_path / "a/b")).level == "ok"
+    assert list(tmp_path.iterdir()) == []

@@ -66,6 +66,13 @@ def test_comparison_lists_regressions_and_doubts(run_of):
     assert all(display_width(line.text) <= 60 for line in comparison.render(found, 60))
 
 
+def test_a_comparison_without_thresholds_is_not_called_a_pass(run_of):
+    lines = comparison.render(compare.compare([run_of("good"), run_of("good")]), 200)
+    assert lines[0].text.endswith("are shown without a verdict: compare_thresholds is empty")
+    assert "NOT JUDGED" in lines[0].text
+    assert "PASS" not in terminal.as_text(lines)
+
+
 TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=60)
 
 
