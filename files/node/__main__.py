@@ -18,6 +18,11 @@ COMMANDS = {
     "sample": "sample",
     "hold-pm-qos": "pm_qos_holder",
     "load": "load",
+    "count-received": "count_received",
+    "echo": "echo",
+    "probe": "probe",
+    "receive": "receive",
+    "send": "send",
 }
 
 
