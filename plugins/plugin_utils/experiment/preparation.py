@@ -79,7 +79,7 @@ def run_to_resume(settings: MatrixSettings, mark: str) -> rundir.RunDirectory | 
     :raises PreparationError: where the run that the user named asked for something else, or has ended.
     """
     if not settings.run_id:
-        path = rundir.find_partial(settings.results_dir, mark) if settings.resume else None
+        path = rundir.RunDirectory.find_partial(settings.results_dir, mark) if settings.resume else None
         return rundir.RunDirectory.open(path) if path else None
     run = check_run_id(settings)
     if run is None:
