@@ -117,6 +117,11 @@ planes:
   returned: success
   type: dict
   sample: {"egress": "htb"}
+own_plane:
+  description: The plane that V(ebpf) would take for what is sent.
+  returned: with O(kind=none)
+  type: str
+  sample: htb
 apply_ms:
   description: Time that putting the shaper on took inside this module, in ms, without taking the one before off.
   returned: success

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import sock_diag
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import net_drops, sock_diag
 from ansible_collections.colocation.testbed.plugins.module_utils.node.sample import ticks
 
 _STOP = frozenset({signal.SIGTERM, signal.SIGINT})
@@ -55,9 +55,10 @@ class Counter:
     """Keeps one reading after the other."""
 
     def __init__(self, spec: CountSpec, read: Read) -> None:
-        """Take what is to be counted; nothing is read yet."""
+        """Take what is to be counted. Raises FilesError where the kernel does not tell what it drops."""
         self._owner = {port: name for name, ports in spec.ports.items() for port in ports}
         self._spec, self._read = spec, read
+        self._drops = net_drops.read()
         self._mono_s: list[float] = []
         self._bytes: dict[str, list[int]] = {name: [] for name in spec.ports}
         self._flows: dict[str, list[int]] = {name: [] for name in spec.ports}
@@ -82,6 +83,7 @@ class Counter:
         return {
             "interval_s": self._spec.interval_s,
             "wall_minus_mono_s": time.time() - time.monotonic(),
+            "stack_drops": net_drops.read() - self._drops,
             "mono_s": [round(moment, 6) for moment in self._mono_s],
             "bytes": self._bytes,
             "flows": {name: changes(found) for name, found in self._flows.items()},

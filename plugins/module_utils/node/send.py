@@ -71,12 +71,13 @@ class Sender:
         self._messages = {flow.name: bytes(flow.message_bytes) for flow in spec.flows}
         self._sockets: dict[str, list[socket.socket]] = {}
         self.sent_bytes = dict.fromkeys(self._messages, 0)
-        home = _own_group()
+        grouped = any(flow.group for flow in spec.flows)
+        mount, home = _own_group() if grouped else ("", "")
         for flow in spec.flows:
             if flow.group:
-                cgroup.move(flow.group, os.getpid())
+                cgroup.move(cgroup.join_path(mount, flow.group), os.getpid())
             self._sockets[flow.name] = [_connected(flow, spec.congestion) for _number in range(flow.connections)]
-        if home and any(flow.group for flow in spec.flows):
+        if grouped:
             cgroup.move(home, os.getpid())
 
     def switch(self, name: str, on: bool) -> None:
@@ -99,14 +100,14 @@ class Sender:
                 raise SendError(f"send: {key.data}: {exc.strerror}; the receiver has ended") from exc
 
 
-def _own_group() -> str:
-    """Return the directory of this process's group in the second version of control groups, '' where there is none."""
+def _own_group() -> tuple[str, str]:
+    """Return where version 2 of control groups is mounted, and the directory of this process's group in it."""
     mount = next((item.mount for item in cgroup.detect().hierarchies if item.version == 2), "")
     for line in files.read_text("/proc/self/cgroup").splitlines() if mount else []:
         number, _controllers, path = line.split(":", 2)
         if number == "0":
-            return mount + path.rstrip("/")
-    return ""
+            return mount, mount + path.rstrip("/")
+    raise SendError("send: no cgroup2 is mounted, which groups need; mount one")
 
 
 def _connected(flow: Flow, congestion: str) -> socket.socket:

@@ -26,7 +26,7 @@ class Bursts:
 class Flow:
     """The connections of one class.
 
-    :ivar group: directory of the control group in which its sockets are made, '' for that of this process.
+    :ivar group: control group of version 2, below its mount point, in which its sockets are made; '' for the process's.
     :ivar rate_bps: bits of payload a second of all its connections together, None for as fast as they take it.
     """
 

@@ -179,8 +179,10 @@ def report(wanted: Wanted, outcome: Outcome, here: Here) -> dict[str, Any]:
             "stack_drops": net_drops.read(),
         }
     shaping = wanted.kind != "none"
-    there, _seen = qdiscs.look(wanted.device, here.run)
+    there, seen = qdiscs.look(wanted.device, here.run)
+    own = {} if shaping else {"own_plane": devices.choose_plane(wanted.device, wanted.plane, "egress", seen, here.run)}
     return {
+        **own,
         "wanted": qdiscs.expected(wanted) if shaping else {},
         "applied": qdiscs.applied(wanted, there, here.run) if shaping else {},
         "counted": {**counted, "drops": qdiscs.dropped(wanted, there, here.run), "ecn_marks": None},

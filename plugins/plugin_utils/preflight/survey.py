@@ -16,7 +16,7 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment impo
 from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutorError
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import controller, hosts, variables
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight.rows import Row
-from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectoryError
+from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory, RunDirectoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -113,7 +113,7 @@ class Survey:
             wanted = settings.from_arguments(arguments)
             yield controller.free(wanted.tested)
             yield controller.results(wanted.results_dir)
-            preparation.check_run_id(wanted)
+            preparation.check_run_id(wanted, RunDirectory)
             limits.check(wanted.limits)
             definitions.load_definitions(
                 preparation.COLLECTION_ROOT,

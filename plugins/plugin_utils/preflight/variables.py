@@ -20,7 +20,10 @@ Options = dict[str, dict[str, Any]]
 
 #: Facts that roles set for later plays; they share the roles' prefixes, and are nobody's setting.
 SET_BY_ROLES = frozenset(
-    {"node_deployed", "latency_service_deployed", "batch_workload_deployed", "load_generator_wrk", "matrix_result"}
+    {
+        *("node_deployed", "latency_service_deployed", "batch_workload_deployed", "load_generator_wrk"),
+        *("matrix_result", "bandwidth_traffic_deployed", "bandwidth_matrix_result"),
+    }
 )
 
 _ARTICLES = {"int": "an"}
