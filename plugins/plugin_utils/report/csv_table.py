@@ -9,7 +9,8 @@ import csv
 import io
 from collections.abc import Iterator
 
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Cell, Interval, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Cell, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Interval
 
 COLUMNS = (
     "run_id", "mode", "load_point", "aggressor", "metric", "median", "low", "high", "blocks_kept", "blocks_measured",
