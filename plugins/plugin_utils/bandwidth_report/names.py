@@ -68,6 +68,11 @@ def objective(item: Objective) -> str:
     return f"{metric(item.metric)} against {shaper(item.against)}" if item.against else metric(item.metric)
 
 
+def objective_name(name: str) -> str:
+    """Name an objective by what summary.json calls it."""
+    return objective(objectives.parse("", {name: 0.0}, limited=False)[0])
+
+
 def figure(name: str, value: float) -> str:
     """Write a figure with its unit, in ASCII."""
     return f"{value:.{objectives.digits_of(name)}f} {objectives.unit_of(name)}".strip()
