@@ -17,7 +17,7 @@ from ansible.utils.display import Display
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import build, terminal
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.build import Report
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import ReportError
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import ReportError
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectoryError
 
 _SPEC = {

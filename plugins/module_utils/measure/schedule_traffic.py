@@ -24,7 +24,7 @@ def plan(manifest: Mapping[str, Any]) -> tuple[BandwidthCell, ...]:
     _check(chosen, scenarios)
     order: list[BandwidthCell] = []
     for block in range(1, max((int(item["blocks"]) for item in chosen), default=0) + 1):
-        for scenario in scenarios:
+        for scenario in dict.fromkeys(item["scenario"] for item in chosen):
             cells = [
                 BandwidthCell(
                     scenario=scenario,
@@ -45,8 +45,8 @@ def _everything(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     blocks = manifest["schedule"]["blocks"]
     return [
         {"scenario": name, "case": case, "shaper": shaper, "blocks": blocks}
-        for name, scenario in manifest["scenarios"].items()
-        for case in scenario["cases"]
+        for name, scenario in sorted(manifest["scenarios"].items())
+        for case in sorted(scenario["cases"])
         for shaper in scenario["shapers"]
     ]
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import csv_table, html, model
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import ReportError, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import ReportError
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory, RunDirectoryError
 from ansible_collections.colocation.testbed.plugins.plugin_utils.summary import summarise
 

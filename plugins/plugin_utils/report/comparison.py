@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import numerals, text_table, words
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, Json, interval
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Json, interval
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.terminal import SIGNS, Line, adapt
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.text_table import Column
 

@@ -19,13 +19,14 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup i
     tag,
 )
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.matrix_tables import mode_label
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Guard, Json, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Guard, Json, Outcome
 
 MOST_NAMES = 6
 _REFERENCE_METRICS = (("p90_added_pct", "p90_us"), ("p99_added_pct", "p99_us"))
 
 
-def guards(view: View) -> Html:
+def guards(view: Outcome) -> Html:
     """Make the list of guards: tripped ones first and open."""
     if not view.guards:
         return tag("p", "No measurement was taken, so no guard has data: nothing here counts.", class_="nothing")

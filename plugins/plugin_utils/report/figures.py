@@ -15,7 +15,8 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.report import d
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.digest import Digest
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Child, Html, details, table, tag
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.matrix_tables import mode_label, per_condition
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, Mode, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Mode
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.series import (
     CLASSES,
     CpuSeries,

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import numerals, words
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Child, Html, details, join, tag
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, Interval, Mode, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Interval, Mode, Outcome
 
 HEADLINE_MODE = "slo_aware"
 MOST_REASONS = 6
@@ -26,7 +27,7 @@ class Bar:
     note: str
 
 
-def verdict(view: View) -> Html:
+def verdict(view: Outcome) -> Html:
     """Make the banner: result, sentence, reasons."""
     return tag(
         "section",
@@ -57,7 +58,7 @@ def _reasons(reasons: Sequence[str]) -> Html | None:
     return join(first, details(f"{len(rest)} more reasons", folded))
 
 
-def _partial_note(view: View) -> Html | None:
+def _partial_note(view: Outcome) -> Html | None:
     if not view.partial:
         return None
     return tag(

@@ -9,14 +9,8 @@ import math
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import numerals, words
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Child, Html, join, table, tag
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import (
-    Cell,
-    Condition,
-    Effect,
-    Interval,
-    Mode,
-    View,
-)
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Cell, Condition, Effect, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Interval, Mode
 
 HEAT_STEPS = 6
 

@@ -14,8 +14,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import svg
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Html
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Interval, Mode
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.numerals import MINUS
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Interval, Mode
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.series import CLASSES, CpuSeries, Floats
 
 WIDE_PX = (920.0, 380.0)

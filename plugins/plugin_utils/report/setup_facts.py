@@ -20,7 +20,8 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup i
     tag,
 )
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.matrix_tables import mode_label
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Mode, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Mode, Outcome
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory
 
 _UNITS = (
@@ -78,7 +79,7 @@ def _value(value: object) -> Child:
     return tag("span", str(value), class_="mono")
 
 
-def hosts(view: View) -> Html:
+def hosts(view: Outcome) -> Html:
     """Make one card a host."""
     cards = []
     for name, facts in view.hosts.items():
@@ -115,7 +116,7 @@ def _offset(value: object) -> str:
     return "" if value is None else f"{float(str(value)) * 1000:.3g}{numerals.NBSP}ms"
 
 
-def versions(view: View) -> Html:
+def versions(view: Outcome) -> Html:
     """Make the list of versions."""
     found = view.manifest.get("versions") or {}
     return definitions({str(name): _free(value) for name, value in sorted(found.items())})
@@ -158,7 +159,7 @@ def _free(value: object) -> str:
     return numerals.NONE if value is None else str(value)
 
 
-def repeat(view: View) -> Html:
+def repeat(view: Outcome) -> Html:
     """Make the part that says how to repeat the run."""
     manifest = view.manifest
     command = manifest.get("command")

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report import html
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report import html, page
 
 from .conftest import KINDS, LONG
 
@@ -147,6 +147,6 @@ def test_calibration_replaces_the_tiles(page_of, summary_of):
 
 
 def test_missing_template_is_one_sentence(run_of, summary_of, monkeypatch, tmp_path):
-    monkeypatch.setattr(html, "TEMPLATES", tmp_path)
-    with pytest.raises(html.model.ReportError, match=r"style\.css: the report's template cannot be read"):
+    monkeypatch.setattr(page, "TEMPLATES", tmp_path)
+    with pytest.raises(page.ReportError, match=r"style\.css: the report's template cannot be read"):
         html.render(run_of("good"), summary_of("good"))
