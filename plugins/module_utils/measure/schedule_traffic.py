@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import schedule
@@ -16,29 +16,31 @@ from ansible_collections.colocation.testbed.plugins.module_utils.measure.schedul
 def plan(manifest: Mapping[str, Any]) -> tuple[BandwidthCell, ...]:
     """Return all cells in the order in which they are measured. Raises ScheduleError.
 
-    Within a block scenarios follow each other, and the cases and shapers of one are interleaved: what is compared
-    lies close together in time. ``schedule.cells`` of the manifest chooses; without it everything is measured.
+    Within a block scenarios follow each other, the cases of one are shuffled, and so are the shapers of each case, one
+    right after the other: what is compared lies close together in time. ``schedule.cells`` of the manifest chooses;
+    without it everything is measured.
     """
     chosen = manifest["schedule"].get("cells") or _everything(manifest)
     seed, scenarios = int(manifest["schedule"]["seed"]), manifest["scenarios"]
     _check(chosen, scenarios)
     order: list[BandwidthCell] = []
     for block in range(1, max((int(item["blocks"]) for item in chosen), default=0) + 1):
-        for scenario in dict.fromkeys(item["scenario"] for item in chosen):
-            cells = [
-                BandwidthCell(
-                    scenario=scenario,
-                    case=str(item["case"]),
-                    direction=str(scenarios[scenario]["cases"][item["case"]]["direction"]),
-                    shaper=str(item["shaper"]),
-                    block=block,
-                    seed=schedule.derive_seed("traffic", seed, block, scenario, item["case"]),
-                )
-                for item in chosen
-                if item["scenario"] == scenario and block <= int(item["blocks"])
-            ]
-            order.extend(schedule.shuffled(cells, schedule.derive_seed("order", seed, block, scenario)))
+        for scenario in scenarios:
+            for case in _cases(chosen, scenario, schedule.derive_seed("cases", seed, block, scenario)):
+                direction = str(scenarios[scenario]["cases"][case]["direction"])
+                drawn = schedule.derive_seed("traffic", seed, block, scenario, case)
+                cells = [
+                    BandwidthCell(scenario, case, direction, str(item["shaper"]), block, drawn)
+                    for item in chosen
+                    if (item["scenario"], item["case"]) == (scenario, case) and block <= int(item["blocks"])
+                ]
+                order.extend(schedule.shuffled(cells, schedule.derive_seed("order", seed, block, scenario, case)))
     return tuple(order)
+
+
+def _cases(chosen: Sequence[Mapping[str, Any]], scenario: str, seed: int) -> list[str]:
+    names = dict.fromkeys(str(item["case"]) for item in chosen if item["scenario"] == scenario)
+    return schedule.shuffled(list(names), seed)
 
 
 def _everything(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
