@@ -105,4 +105,5 @@ def test_what_is_fetched_is_what_was_started() -> None:
 def test_an_offered_rate_is_divided_between_the_connections_of_iperf3() -> None:
     argv = by_name(processes.sending(job("multi_priority", "limits"), ENDS, ENDS.tested))["bw-send-online"]["argv"]
     assert argv[argv.index("-b") + 1] == "150000000"
+    assert argv[argv.index("--fq-rate") + 1] == "157500000"
     assert argv[argv.index("-l") + 1] == "8192"
