@@ -63,7 +63,7 @@ class ActionModule(ActionBase):
         except (ReportError, RunDirectoryError) as exc:
             raise AnsibleActionFail(f"report: {exc}") from None  # Ansible would append the cause, said already
         width = min(shutil.get_terminal_size((display.columns or _USUAL, 24)).columns, _WIDEST)
-        lines = terminal.render(report.view, width, unicode=os.environ.get("TERM") != "dumb")
+        lines = report.say(width, os.environ.get("TERM") != "dumb")
         if arguments["show"]:
             _show(lines, report.path(build.REPORT_HTML))
         return {**result, **_outcome(report, changed, lines), **_failure(report, arguments["fail_on"])}

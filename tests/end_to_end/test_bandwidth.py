@@ -1,7 +1,8 @@
-"""The bandwidth experiment as a user runs it, on real traffic: figures within bounds, a kill, resuming, nothing left."""
+"""The bandwidth experiment as a user runs it, on real traffic: figures in bounds, a kill, resuming, nothing left."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 from pathlib import Path
@@ -111,7 +112,7 @@ def test_the_waterline_switches_once_each_way_for_each_burst(measured):
     assert len(settled) > 0.8 * len(down)
     assert settled[len(settled) // 2] < 20
     throttled = [event["throttled"] for event in found["events"]]
-    assert all(now != then for now, then in zip(throttled, throttled[1:], strict=False))
+    assert all(now != then for now, then in itertools.pairwise(throttled))
     assert len(throttled) <= 2 * len(down) + 4
 
 

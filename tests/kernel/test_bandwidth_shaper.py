@@ -49,9 +49,11 @@ class Shaped:
 
     def picture(self) -> list[str]:
         """Return all that the device and the namespace have."""
-        shown = [self.pair.run(["tc", *words]).stdout for words in (
-            ["qdisc", "show"], ["filter", "show", "dev", "left", "ingress"], ["filter", "show", "dev", "left", "egress"],
-        )]  # fmt: skip
+        filters = ["filter", "show", "dev", "left"]
+        shown = [
+            self.pair.run(["tc", *words]).stdout
+            for words in (["qdisc", "show"], [*filters, "ingress"], [*filters, "egress"])
+        ]
         return [*shown, self.pair.run(["ip", "-br", "link", "show"]).stdout, *self.pinned()]
 
     @staticmethod

@@ -191,7 +191,7 @@ def _probe(window: Window, shaper: str) -> list[list[int]]:
 
 
 def _switches(window: Window) -> list[dict[str, Any]]:
-    if window.cell.scenario != "waterline":
+    if window.cell.case != "dynamic":
         return []
     options, source = window.options, window.source("switches")
     apart_s = options.window_s / (2 * options.switches + 1)
@@ -205,7 +205,7 @@ def _switches(window: Window) -> list[dict[str, Any]]:
                 "wanted_mono_s": window.start_mono_s + (place + 0.5) * apart_s,
                 "settled_ms": None if never else round(took_ms, 0),
                 "direction": "down" if down else "up",
-                "class": "offline",
+                "class": "bulk",
                 "bound_bps": 160e6 if down else 800e6,
             }
         )

@@ -31,60 +31,73 @@ _ALL = ["ebpf", "htb", "tbf", "none"]
 
 SCENARIOS: dict[str, Any] = {
     "single_priority": {
-        "title": "One class, one rate",
+        "title": "Single priority",
         "description": "One class of bulk traffic against its limit.",
         "shapers": _ALL,
         "cases": {
-            "500mbit": case(
-                {"batch": bulk(limit_bps=500 * MBIT, flows=16)},
+            "egress": case(
+                {"bulk": bulk(limit_bps=500 * MBIT, flows=16)},
                 {"accuracy_pct_min": 99.9, "cpu_ratio_htb_max": 1.0, "cpu_ratio_tbf_max": 1.0},
             )
         },
     },
     "multi_priority": {
-        "title": "Requests of several priorities",
-        "description": "Four classes that ask for more than the link has.",
+        "title": "Several priorities",
+        "description": "Classes with limits, and four classes that ask for more than the link has.",
         "shapers": ["ebpf", "htb"],
         "cases": {
-            "500_200_200_10": case(
+            "limits": case(
                 {
-                    "p2": bulk("online", request_bps=500 * MBIT, priority=2),
-                    "p1a": bulk("online", request_bps=200 * MBIT, priority=1),
-                    "p1b": bulk("online", request_bps=200 * MBIT, priority=1),
-                    "p0": bulk(request_bps=10 * MBIT, priority=0),
+                    "online": bulk("online", offered_bps=150 * MBIT, priority=2),
+                    "middle": bulk(limit_bps=500 * MBIT, priority=1),
+                    "low": bulk(limit_bps=200 * MBIT),
+                }
+            ),
+            "requests": case(
+                {
+                    "high": bulk("online", request_bps=500 * MBIT, priority=2),
+                    "middle_1": bulk("online", request_bps=200 * MBIT, priority=1),
+                    "middle_2": bulk("online", request_bps=200 * MBIT, priority=1),
+                    "low": bulk(request_bps=10 * MBIT, priority=0),
                 },
                 {"request_kept_pct_min": 98.0},
                 pool={**_POOL, "shares": "weights"},
-            )
+            ),
         },
     },
     "waterline": {
-        "title": "Offline traffic gives way",
-        "description": "Bursts of online traffic above the waterline.",
+        "title": "Waterline",
+        "description": "Offline traffic beside online traffic below and above the waterline, and in bursts.",
         "shapers": ["ebpf"],
         "cases": {
-            "bursts": case(
+            "online_below": case(
+                {"online": bulk("online", offered_bps=120 * MBIT), "bulk": bulk(limit_bps=800 * MBIT)}, pool=_POOL
+            ),
+            "online_above": case(
+                {"online": bulk("online", offered_bps=240 * MBIT), "bulk": bulk(limit_bps=160 * MBIT)}, pool=_POOL
+            ),
+            "dynamic": case(
                 {
-                    "online": bulk("online", offered_bps=400 * MBIT, bursts={"on_s": 0.5, "off_s": 0.5}),
-                    "offline": bulk(),
+                    "online": bulk("online", offered_bps=400 * MBIT, bursts={"on_s": 0.06, "off_s": 0.09}),
+                    "bulk": bulk(),
                 },
                 {"switch_p95_ms_max": 10.0, "transitions_per_change_max": 1.0},
                 pool=_POOL,
-            )
+            ),
         },
     },
     "message_sizes": {
-        "title": "Messages and connections",
+        "title": "Message sizes and connections",
         "description": "512 B and 128 KB on 1 and 64 connections.",
-        "shapers": ["ebpf", "htb", "none"],
+        "shapers": ["ebpf", "htb"],
         "cases": {
-            f"{name}_x{flows}": case({"batch": bulk(limit_bps=200 * MBIT, flows=flows, message_bytes=size)})
+            f"{name}_x{flows}": case({"bulk": bulk(limit_bps=500 * MBIT, flows=flows, message_bytes=size)})
             for name, size in (("512B", 512), ("128KB", 131_072))
             for flows in (1, 64)
         },
     },
     "class_count": {
-        "title": "Many classes",
+        "title": "Number of classes",
         "description": "10 to 200 classes of 1 Mbit/s.",
         "shapers": ["ebpf", "htb"],
         "cases": {
@@ -95,17 +108,22 @@ SCENARIOS: dict[str, Any] = {
         },
     },
     "latency": {
-        "title": "Round trips beside bulk traffic",
+        "title": "Latency of the service",
         "description": "A request and its answer, a thousand times a second, while offline traffic fills its limit.",
         "shapers": _ALL,
         "cases": {
-            "online_beside_offline": case(
+            "offline_saturates": case(
                 {
                     "online": bulk("online", offered_bps=20 * MBIT, flows=1, probe=True),
-                    "offline": bulk(limit_bps=700 * MBIT, flows=8),
+                    "bulk": bulk(limit_bps=700 * MBIT, flows=8),
                 },
                 {"rr_p50_us_max": 1000.0},
             )
         },
     },
-}  # fmt: skip
+}
+
+
+def only(*names: str) -> dict[str, Any]:
+    """Return some of the scenarios."""
+    return {name: SCENARIOS[name] for name in names}

@@ -184,16 +184,22 @@ def _sum(values: Sequence[float | None], factor: float) -> float | None:
     return factor * sum(known) if known and len(known) == len(values) else None
 
 
-def _latency(case: Mapping[str, Any], traffic: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the round trips of the online classes; where no probe is of one, of all probes together."""
-    roles = {name: item.get("role") for name, item in case["classes"].items()}
+def online_latency(roles: Mapping[str, str], traffic: Mapping[str, Any]) -> Histogram | None:
+    """Return the round trips of the online classes; where no probe is of one, of all probes together.
+
+    None where nothing was probed, or where a probe had no answer at all. ``roles`` are those of the classes.
+    """
     probes = {name: latency_of(pairs) for name, pairs in (traffic.get("rr_latency_us") or {}).items()}
     chosen = {name: item for name, item in probes.items() if roles.get(name) == "online"} or probes
     answered = [item for item in chosen.values() if item is not None]
-    if not answered or len(answered) < len(chosen):
+    return histogram.merge(answered) if answered and len(answered) == len(chosen) else None
+
+
+def _latency(case: Mapping[str, Any], traffic: Mapping[str, Any]) -> dict[str, float | None]:
+    found = online_latency({name: str(item.get("role")) for name, item in case["classes"].items()}, traffic)
+    if found is None:
         return {}
-    merged = histogram.merge(answered)
-    return {"rr_p50_us": float(merged.quantile(0.5)), "rr_p99_us": float(merged.quantile(0.99))}
+    return {"rr_p50_us": float(found.quantile(0.5)), "rr_p99_us": float(found.quantile(0.99))}
 
 
 def settle_times_ms(traffic: Mapping[str, Any], direction: str) -> list[float]:

@@ -95,7 +95,7 @@ class Traffic:
             measured = tuple(_measured(run, record) for record in run.measurements())
             wanted = {
                 point: _objectives(manifest, point, measured)
-                for point in _ordered(manifest, plan)
+                for point in _ordered(plan)
                 if point.shaper == TESTED_SHAPER
             }
         except _READING_ERRORS as exc:
@@ -118,8 +118,8 @@ class Traffic:
         return dict(self.manifest["scenarios"][point.scenario]["cases"][point.case])
 
     def points(self) -> tuple[Point, ...]:
-        """Return all cells, cases in the order in which people read them, shapers in that of their scenario."""
-        return _ordered(self.manifest, self.plan)
+        """Return all cells, cases in the order in which people read them, ours first among the shapers."""
+        return _ordered(self.plan)
 
     def attempts(self, point: Point) -> tuple[Measured, ...]:
         """Return all measurements of a cell, those that failed as well."""
@@ -153,15 +153,9 @@ class Traffic:
         return len({item.record.block for item in self.attempts(point)})
 
 
-def _ordered(manifest: Mapping[str, Any], plan: Sequence[BandwidthCell]) -> tuple[Point, ...]:
+def _ordered(plan: Sequence[BandwidthCell]) -> tuple[Point, ...]:
     points = {Point(cell.scenario, cell.case, cell.shaper) for cell in plan}
-    shapers = {name: list(scenario["shapers"]) for name, scenario in manifest["scenarios"].items()}
-    return tuple(
-        sorted(
-            points,
-            key=lambda one: (names.order(one.scenario, one.case), shapers[one.scenario].index(one.shaper)),
-        )
-    )
+    return tuple(sorted(points, key=lambda one: names.order(one.scenario, one.case, one.shaper)))
 
 
 def _measured(run: BandwidthRun, record: BandwidthRecord) -> Measured:

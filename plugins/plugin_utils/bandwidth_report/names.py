@@ -9,6 +9,7 @@ import re
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import objectives
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.objectives import Objective
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report import numerals
 
 #: Metrics as people say them.
 METRICS = {
@@ -34,7 +35,8 @@ METRICS = {
     "retransmits": "retransmits",
     "cpu_pct": "CPU",
 }
-_SHAPERS = {"ebpf": "eBPF", "htb": "HTB", "tbf": "TBF", "none": "no shaping"}
+_SHAPERS = {"ebpf": "eBPF", "htb": "HTB", "tbf": "TBF", "none": "unshaped"}
+_UNITS = {"us": "\u00b5s"}
 PLANES = {
     "edt": "departure times (edt)",
     "htb": "a tree that the programs steer (htb)",
@@ -46,11 +48,22 @@ PLANES = {
 _SCENARIOS = ("single_priority", "multi_priority", "waterline", "message_sizes", "class_count", "latency")
 
 
-def order(scenario: str, case: str) -> tuple[int, str, list[tuple[int, str]]]:
+def order(scenario: str, case: str, shaper: str) -> tuple[int, str, list[tuple[int, str]], int]:
     """Return what sorts cells as people would: numbers by size. A manifest's own order is that of the alphabet."""
     place = _SCENARIOS.index(scenario) if scenario in _SCENARIOS else len(_SCENARIOS)
     parts = re.findall(r"\d+|\D+", case)
-    return place, scenario, [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+    shapers = list(_SHAPERS)
+    return (
+        place,
+        scenario,
+        [(int(part) * (1024 if kilo else 1), "") if part.isdigit() else (-1, part) for part, kilo in _kilos(parts)],
+        shapers.index(shaper) if shaper in shapers else len(shapers),
+    )
+
+
+def _kilos(parts: list[str]) -> list[tuple[str, bool]]:
+    """Return each part with whether a prefix for thousands follows it: 128KB comes after 512B."""
+    return [(part, following.startswith("K")) for part, following in zip(parts, [*parts[1:], ""], strict=True)]
 
 
 def shaper(name: str) -> str:
@@ -73,6 +86,12 @@ def objective_name(name: str) -> str:
     return objective(objectives.parse("", {name: 0.0}, limited=False)[0])
 
 
-def figure(name: str, value: float) -> str:
-    """Write a figure with its unit, in ASCII."""
-    return f"{value:.{objectives.digits_of(name)}f} {objectives.unit_of(name)}".strip()
+def unit(text: str) -> str:
+    """Write a unit as a page shows it."""
+    return _UNITS.get(text, text)
+
+
+def figure(name: str, value: float, unit_text: str) -> str:
+    """Write a figure with its unit, as a page shows it."""
+    text = numerals.plain(value, objectives.digits_of(name))
+    return f"{text}{numerals.NBSP}{unit(unit_text)}" if unit_text else text

@@ -22,49 +22,128 @@ PUBLISHED_SHAPER = "oncn-bwm"
 
 @dataclass(frozen=True)
 class Row:
-    """One published figure. ``case`` says in its words what was set; rates are in Mbit/s."""
+    """One published figure. ``case`` is the one here that asks the same, ``label`` says in its words what was set.
+
+    ``role`` is that of the classes that it is about; without one it is about the case as a whole.
+    """
 
     scenario: str
     case: str
+    label: str
     metric: str
     value: float
     unit: str
     shaper: str = PUBLISHED_SHAPER
     note: str = ""
+    role: str = ""
 
 
 _METHOD = "how it was taken is not said"
 _OF_WHAT = "of what is not said: the three cannot be shares of one link at once"
 
 ROWS: tuple[Row, ...] = (
-    Row("single_priority", "500 Mbit/s", "accuracy_pct", 99.74, "%", note="498.7 of 500; the tool's Mb are 2^20 bit"),
-    Row("multi_priority", "200 Mbit/s", "accuracy_pct", 99.60, "%", note="199.2 of 200"),
-    Row("waterline", "offline class below the waterline", "received_mbps", 7840.0, "Mbit/s", note="0.98 GB/s"),
-    Row("waterline", "offline class above the waterline", "accuracy_pct", 99.0, "%", note="19.8 of 20 MB/s"),
-    Row("waterline", "online 25 MB/s, waterline 20", "switch_p95_ms", 10.0, "ms", note="published as an upper bound"),
-    Row("waterline", "online 15 MB/s, waterline 20", "fluctuation_pct", 2.3, "%"),
-    Row("waterline", "online 25 MB/s, waterline 20", "fluctuation_pct", 4.7, "%"),
-    Row("waterline", "changing", "fluctuation_pct", 3.5, "%"),
-    Row("latency", "online, priority 0", "rr_p50_us", 820.0, "us", note=f"a mean; {_METHOD}"),
-    Row("latency", "middle, priority 1", "rr_p50_us", 1240.0, "us", note=f"a mean; {_METHOD}"),
-    Row("latency", "offline, priority 2", "rr_p50_us", 2560.0, "us", note=f"a mean; {_METHOD}"),
-    Row("latency", "online, priority 0", "utilisation_pct", 98.7, "%", note=_OF_WHAT),
-    Row("latency", "middle, priority 1", "utilisation_pct", 95.3, "%", note=_OF_WHAT),
-    Row("latency", "offline, priority 2", "utilisation_pct", 92.8, "%", note=_OF_WHAT),
-    Row("single_priority", "most throughput", "received_mbps", 980.0, "Mbit/s"),
-    Row("single_priority", "most throughput", "received_mbps", 950.0, "Mbit/s", shaper="htb"),
-    Row("single_priority", "most throughput", "received_mbps", 920.0, "Mbit/s", shaper="tbf"),
-    Row("single_priority", "most throughput", "cpu_pct", 2.8, "% of CPU", note=_METHOD),
-    Row("single_priority", "most throughput", "cpu_pct", 8.5, "% of CPU", shaper="htb", note=_METHOD),
-    Row("single_priority", "most throughput", "cpu_pct", 6.2, "% of CPU", shaper="tbf", note=_METHOD),
-    Row("class_count", "10 pods", "accuracy_pct", 99.7, "%"),
-    Row("class_count", "50 pods", "accuracy_pct", 99.5, "%"),
-    Row("class_count", "100 pods", "accuracy_pct", 99.2, "%"),
-    Row("class_count", "200 pods", "accuracy_pct", 98.8, "%"),
-    Row("class_count", "10 pods", "apply_ms", 100.0, "ms"),
-    Row("class_count", "50 pods", "apply_ms", 200.0, "ms"),
-    Row("class_count", "100 pods", "apply_ms", 500.0, "ms"),
-    Row("class_count", "200 pods", "apply_ms", 1000.0, "ms"),
+    Row(
+        "single_priority",
+        "egress",
+        "500 Mbit/s",
+        "accuracy_pct",
+        99.74,
+        "%",
+        note="498.7 of 500; the tool's Mb are 2^20 bit",
+    ),
+    Row("multi_priority", "limits", "200 Mbit/s", "accuracy_pct", 99.60, "%", note="199.2 of 200"),
+    Row(
+        "waterline",
+        "online_below",
+        "offline traffic, online below the waterline",
+        "received_mbps",
+        7840.0,
+        "Mbit/s",
+        note="0.98 GB/s",
+        role="offline",
+    ),
+    Row(
+        "waterline",
+        "online_above",
+        "offline traffic, online above the waterline",
+        "accuracy_pct",
+        99.0,
+        "%",
+        note="19.8 of 20 MB/s",
+        role="offline",
+    ),
+    Row(
+        "waterline",
+        "dynamic",
+        "online 25 MB/s, waterline 20",
+        "switch_p95_ms",
+        10.0,
+        "ms",
+        note="published as an upper bound",
+    ),
+    Row("waterline", "online_below", "online 15 MB/s, waterline 20", "fluctuation_pct", 2.3, "%"),
+    Row("waterline", "online_above", "online 25 MB/s, waterline 20", "fluctuation_pct", 4.7, "%"),
+    Row("waterline", "dynamic", "changing", "fluctuation_pct", 3.5, "%"),
+    Row(
+        "latency",
+        "offline_saturates",
+        "online, priority 0",
+        "rr_p50_us",
+        820.0,
+        "us",
+        note=f"a mean; {_METHOD}",
+        role="online",
+    ),
+    Row(
+        "latency",
+        "offline_saturates",
+        "middle, priority 1",
+        "rr_p50_us",
+        1240.0,
+        "us",
+        note=f"a mean; {_METHOD}",
+        role="middle",
+    ),
+    Row(
+        "latency",
+        "offline_saturates",
+        "offline, priority 2",
+        "rr_p50_us",
+        2560.0,
+        "us",
+        note=f"a mean; {_METHOD}",
+        role="offline",
+    ),
+    Row(
+        "latency", "offline_saturates", "online, priority 0", "utilisation_pct", 98.7, "%", note=_OF_WHAT, role="online"
+    ),
+    Row(
+        "latency", "offline_saturates", "middle, priority 1", "utilisation_pct", 95.3, "%", note=_OF_WHAT, role="middle"
+    ),
+    Row(
+        "latency",
+        "offline_saturates",
+        "offline, priority 2",
+        "utilisation_pct",
+        92.8,
+        "%",
+        note=_OF_WHAT,
+        role="offline",
+    ),
+    Row("single_priority", "egress", "most throughput", "received_mbps", 980.0, "Mbit/s"),
+    Row("single_priority", "egress", "most throughput", "received_mbps", 950.0, "Mbit/s", shaper="htb"),
+    Row("single_priority", "egress", "most throughput", "received_mbps", 920.0, "Mbit/s", shaper="tbf"),
+    Row("single_priority", "egress", "most throughput", "cpu_pct", 2.8, "% of CPU", note=_METHOD),
+    Row("single_priority", "egress", "most throughput", "cpu_pct", 8.5, "% of CPU", shaper="htb", note=_METHOD),
+    Row("single_priority", "egress", "most throughput", "cpu_pct", 6.2, "% of CPU", shaper="tbf", note=_METHOD),
+    Row("class_count", "10_classes", "10 pods", "accuracy_pct", 99.7, "%"),
+    Row("class_count", "50_classes", "50 pods", "accuracy_pct", 99.5, "%"),
+    Row("class_count", "100_classes", "100 pods", "accuracy_pct", 99.2, "%"),
+    Row("class_count", "200_classes", "200 pods", "accuracy_pct", 98.8, "%"),
+    Row("class_count", "10_classes", "10 pods", "apply_ms", 100.0, "ms"),
+    Row("class_count", "50_classes", "50 pods", "apply_ms", 200.0, "ms"),
+    Row("class_count", "100_classes", "100 pods", "apply_ms", 500.0, "ms"),
+    Row("class_count", "200_classes", "200 pods", "apply_ms", 1000.0, "ms"),
 )
 
 
@@ -83,11 +162,13 @@ def rows() -> list[dict[str, Any]]:
             "source": SOURCE,
             "scenario": row.scenario,
             "case": row.case,
+            "label": row.label,
             "shaper": row.shaper,
             "metric": row.metric,
             "value": row.value,
             "unit": row.unit,
             "note": row.note,
+            "role": row.role,
             "possible": why_impossible(row) is None,
             "why_impossible": why_impossible(row),
         }

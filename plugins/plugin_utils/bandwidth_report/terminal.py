@@ -71,7 +71,8 @@ def _columns(view: BandwidthView, cells: Sequence[Cell]) -> list[Column]:
     ]
     for metric, title, factor, decimals, drop in _COLUMNS:
         values = [cell.median(metric) for cell in cells]
-        if any(value is not None for value in values):
+        alone = metric == "accuracy_p95_pct" and all(len(cell.limited) < 2 for cell in cells)
+        if any(value is not None for value in values) and not alone:
             texts = (numerals.plain(None if value is None else factor * value, decimals) for value in values)
             columns.append(Column(title, tuple(texts), drop))
     saved = tuple(_saved(view, cell) for cell in cells)

@@ -165,6 +165,13 @@ def _tile(
 ) -> Html:
     headline = headline_mode(view)
     chosen = next((one for one in bars if headline and one.mode.name == headline.name), None)
+    return tile(title, subtitle, bars, chosen, note_form, full)
+
+
+def tile(
+    title: str, subtitle: str, bars: Sequence[Bar], chosen: Bar | None, note_form: str, full: float | None = None
+) -> Html:
+    """Make a tile: one big figure with its note, and a bar for each mode."""
     top = full or max((abs(one.size) for one in bars if one.size is not None), default=0.0)
     head: list[Child] = [tag("h2", title), tag("p", subtitle, class_="sub")]
     if chosen is not None:

@@ -1,74 +1,83 @@
-"""The order of the bandwidth experiment: whole blocks, what is compared side by side, the same from the same seed."""
+"""The order of measurements: everything once a block, what is compared close together, the same from the same seed."""
 
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import pytest
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import schedule, schedule_traffic
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.records_traffic import BandwidthRecord
+from tests.support import synthetic_bandwidth_run as synthetic
+from tests.support.synthetic_bandwidth_run import Options
 
-SHAPERS = ("ebpf", "htb", "tbf", "none")
+
+def plan(**options):
+    return schedule_traffic.plan(synthetic.manifest(Options(**options)))
 
 
-def manifest(seed: int = 7, blocks: int = 3) -> dict[str, Any]:
-    case = {"direction": "egress"}
-    cells = [
-        {"scenario": scenario, "case": name, "shaper": shaper, "blocks": blocks}
-        for scenario, cases in (("first", ("a", "b", "c", "d")), ("second", ("e",)))
-        for name in cases
-        for shaper in (SHAPERS if scenario == "first" else SHAPERS[:2])
-    ]
-    return {
-        "schedule": {"seed": seed, "blocks": blocks, "cells": cells},
-        "scenarios": {"first": {"cases": dict.fromkeys("abcd", case)}, "second": {"cases": {"e": case}}},
+def test_everything_is_measured_once_a_block():
+    cells = plan(blocks=3)
+    assert len({cell.key for cell in cells}) == len(cells) == 3 * 29
+    assert [cell.block for cell in cells] == sorted(cell.block for cell in cells)
+
+
+def test_a_scenario_is_not_torn_apart_and_its_shapers_take_turns():
+    cells = [cell for cell in plan(blocks=4) if cell.block == 2]
+    assert len([name for name, _unused in itertools.groupby(cell.scenario for cell in cells)]) == 6
+    orders = {
+        tuple(cell.shaper for cell in plan(blocks=4) if (cell.scenario, cell.block) == ("latency", block))
+        for block in range(1, 5)
     }
+    assert len(orders) > 1
 
 
-def test_every_block_holds_every_cell_once() -> None:
-    plan = schedule_traffic.plan(manifest())
-    wanted = {(cell["scenario"], cell["case"], cell["shaper"]) for cell in manifest()["schedule"]["cells"]}
-    for _block, cells in itertools.groupby(plan, key=lambda cell: cell.block):
-        found = [(cell.scenario, cell.case, cell.shaper) for cell in cells]
-        assert len(found) == len(wanted)
-        assert set(found) == wanted
+def test_the_order_depends_on_the_seed_alone():
+    assert plan(seed=7) == plan(seed=7)
+    assert plan(seed=7) != plan(seed=8)
 
 
-def test_shapers_of_a_case_follow_each_other() -> None:
-    plan = schedule_traffic.plan(manifest())
-    runs = [key for key, _cells in itertools.groupby(plan, key=lambda cell: (cell.block, cell.scenario, cell.case))]
-    assert len(runs) == len(set(runs)) == 3 * 5
+def test_shapers_of_a_case_have_the_same_seed_in_a_block():
+    seeds = {(cell.block, cell.case): cell.seed for cell in plan() if cell.scenario == "latency"}
+    assert all(cell.seed == seeds[cell.block, cell.case] for cell in plan() if cell.scenario == "latency")
 
 
-def test_the_order_follows_the_seed_and_differs_between_blocks() -> None:
-    def order(seed: int, block: int) -> list[tuple[str, str]]:
-        return [(cell.case, cell.shaper) for cell in schedule_traffic.plan(manifest(seed)) if cell.block == block]
-
-    assert order(7, 1) == order(7, 1)
-    assert order(7, 1) != order(8, 1)
-    assert len({tuple(order(7, block)) for block in (1, 2, 3)}) == 3
+def chosen(*cells):
+    document = synthetic.manifest(Options())
+    document["schedule"]["cells"] = list(cells)
+    return document
 
 
-def test_all_shapers_of_a_case_get_the_same_seed() -> None:
-    seeds: dict[tuple[int, str], set[int]] = {}
-    for cell in schedule_traffic.plan(manifest()):
-        seeds.setdefault((cell.block, cell.case), set()).add(cell.seed)
-    assert {len(found) for found in seeds.values()} == {1}
+def cell(scenario="latency", case="offline_saturates", shaper="ebpf", blocks=2):
+    return {"scenario": scenario, "case": case, "shaper": shaper, "blocks": blocks}
 
 
-def test_a_spoiled_cell_comes_again_within_its_block() -> None:
-    plan = schedule_traffic.plan(manifest())
-    progress = schedule.Progress(plan, 1)
-    done = [BandwidthRecord.of(cell, kept=number != 3) for number, cell in enumerate(plan[:18])]
-    again = progress.next_cell(done)
-    assert again is not None
-    assert (again.key, again.attempt) == (plan[3].key, 2)
+def test_a_choice_is_kept_to():
+    cells = schedule_traffic.plan(chosen(cell(), cell(shaper="htb", blocks=1)))
+    assert sorted((item.shaper, item.block) for item in cells) == [("ebpf", 1), ("ebpf", 2), ("htb", 1)]
 
 
-def test_a_cell_without_definition_is_refused() -> None:
-    broken = manifest()
-    broken["schedule"]["cells"][0]["case"] = "z"
-    with pytest.raises(schedule.ScheduleError, match=r"first\.z has no definition"):
-        schedule_traffic.plan(broken)
+@pytest.mark.parametrize(
+    ("cells", "text"),
+    [
+        ([cell(case="nothing")], "latency.nothing has no definition among the scenarios"),
+        ([cell(), cell()], "latency.offline_saturates.ebpf is named twice; each may be named once"),
+    ],
+)
+def test_a_bad_choice_is_one_sentence(cells, text):
+    with pytest.raises(schedule.ScheduleError, match=f"^schedule: {text}$"):
+        schedule_traffic.plan(chosen(*cells))
+
+
+def test_shapers_of_a_case_follow_each_other():
+    cells = plan(blocks=3)
+    runs = [key for key, _cells in itertools.groupby(cells, key=lambda item: (item.block, item.scenario, item.case))]
+    assert len(runs) == len(set(runs))
+
+
+def test_a_spoiled_cell_comes_again_within_its_block():
+    cells = plan(blocks=2)
+    first = [item for item in cells if item.block == 1]
+    done = [BandwidthRecord.of(item, kept=number != 3) for number, item in enumerate(first)]
+    again = schedule.Progress(cells, 1).next_cell(done)
+    assert (again.key, again.attempt) == (first[3].key, 2)

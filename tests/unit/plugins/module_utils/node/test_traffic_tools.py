@@ -48,7 +48,8 @@ class Tools:
         started = subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True)
         self.running.append(started)
         ready = wait(lambda: output.exists() or started.poll() is not None, DEADLINE_S)
-        assert ready and started.poll() is None, started.stderr and started.stderr.read()
+        assert ready, f"{command} did not become ready"
+        assert started.poll() is None, started.communicate()[1]
         return output
 
     def stop(self) -> None:
