@@ -112,16 +112,16 @@ mtu_bytes:
   returned: success
   type: int
   sample: 1500
+link_bps:
+  description: What the link can carry in bits a second, where O(to) was given and the device is one of hardware.
+  returned: success
+  type: int
+  sample: 1000000000
 planes:
   description: What holds packets back, by direction.
   returned: success
   type: dict
   sample: {"egress": "htb"}
-own_plane:
-  description: The plane that V(ebpf) would take for what is sent.
-  returned: with O(kind=none)
-  type: str
-  sample: htb
 apply_ms:
   description: Time that putting the shaper on took inside this module, in ms, without taking the one before off.
   returned: success
@@ -194,7 +194,7 @@ def run(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     book = journal.Journal(os.path.join(params["state_dir"], "journal.json"))
     here = apply.Here(call.place(params), book, module.check_mode)
-    way = apply.route(params["to"]) if params["to"] else {"device": params["device"], "mtu_bytes": 0}
+    way = apply.route(params["to"]) if params["to"] else {"device": params["device"], "mtu_bytes": 0, "link_bps": None}
     device = params["device"] or way["device"]
     if params["state"] == "absent":
         return {"changed": apply.remove(device, here), "device": device}
@@ -206,6 +206,7 @@ def run(module: AnsibleModule) -> dict[str, Any]:
         "changed": set_up or outcome.changed,
         "device": device,
         "mtu_bytes": way["mtu_bytes"],
+        "link_bps": way["link_bps"],
         "planes": dict(outcome.planes),
         "apply_ms": round(outcome.apply_ms, 3),
         "commands": list(outcome.lines),

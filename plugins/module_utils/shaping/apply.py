@@ -56,7 +56,20 @@ def route(address: str, run: devices.Run = commands.run) -> dict[str, Any]:
     if name == "lo":
         raise BandwidthError(f"address {address}: is this host's own; name the other host's")
     link = json.loads(run(["ip", "-j", "link", "show", "dev", name]).stdout)[0]
-    return {"device": name, "mtu_bytes": int(link["mtu"]), "source": str(found[0].get("prefsrc", ""))}
+    return {"device": name, "mtu_bytes": int(link["mtu"]), "link_bps": _link_bps(name, int(link["ifindex"]))}
+
+
+def _link_bps(name: str, index: int, sys_root: str = "/sys") -> int | None:
+    """Return what a device of hardware can carry, None for one of software, whose figure means nothing."""
+    place = os.path.join(sys_root, "class/net", name)
+    try:
+        # /sys shows the devices of the namespace in which it was mounted, which may be another one.
+        mine = int(files.read_text(os.path.join(place, "ifindex"))) == index
+        speed_mbit = int(files.read_text(os.path.join(place, "speed")))
+    except (files.FilesError, ValueError):
+        return None
+    hardware = os.path.exists(os.path.join(place, "device"))
+    return speed_mbit * 10**6 if mine and hardware and speed_mbit > 0 else None
 
 
 def apply(wanted: Wanted, load: bool, here: Here) -> Outcome:
@@ -179,10 +192,8 @@ def report(wanted: Wanted, outcome: Outcome, here: Here) -> dict[str, Any]:
             "stack_drops": net_drops.read(),
         }
     shaping = wanted.kind != "none"
-    there, seen = qdiscs.look(wanted.device, here.run)
-    own = {} if shaping else {"own_plane": devices.choose_plane(wanted.device, wanted.plane, "egress", seen, here.run)}
+    there, _seen = qdiscs.look(wanted.device, here.run)
     return {
-        **own,
         "wanted": qdiscs.expected(wanted) if shaping else {},
         "applied": qdiscs.applied(wanted, there, here.run) if shaping else {},
         "counted": {**counted, "drops": qdiscs.dropped(wanted, there, here.run), "ecn_marks": None},

@@ -62,7 +62,8 @@ def named(wanted: Wanted) -> frozenset[str]:
 def planes(place: Place) -> dict[str, str]:
     """Return the plane of each direction that is shaped. Raises BandwidthError."""
     state = instance.read_state(place)
-    return {raw["hook"]: raw["chosen"] for raw in (state.devices.values() if state else ())}
+    shaped = state.devices.values() if state else ()
+    return {raw["hook"]: raw["chosen"] for raw in shaped if raw["hook"] in values.DIRECTIONS}
 
 
 def texts(wanted: Wanted) -> dict[str, str]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment impo
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.bench import content
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment.processes import Ends, Job
     from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment.settings import (
@@ -27,6 +28,12 @@ INSTANCE = "experiment"
 START_SLACK_S = 20.0
 LATE_S = 0.6
 _SAMPLES_EACH_S = 0.5
+_TRIED: Mapping[str, Any] = {"role": "offline", "priority": 0, "limit_bps": 10**9, "request_bps": None, "probe": False}
+#: Tells which plane our shaper takes here for each direction.
+_TRIAL: Mapping[str, Any] = {
+    "pool": {},
+    "classes": {f"trial-{direction}": {**_TRIED, "direction": direction} for direction in ("egress", "ingress")},
+}
 
 
 @dataclass(frozen=True)
@@ -52,21 +59,33 @@ class TrafficBench:
         self._settings = settings
         self._wait = wait
         self._nodes = (ends.tested, ends.load)
+        self._names: list[str] = []
         self._started: dict[str, dict[str, None]] = {node.name: {} for node in self._nodes}
 
-    def prepare(self) -> dict[str, Any]:
-        """Hold idle states off, load our programs, and return what the shaper tells of the device."""
+    def prepare(self, names: Sequence[str]) -> dict[str, Any]:
+        """Make both hosts ready, and return what the shaper tells of the device, with the planes that ours has there.
+
+        :param names: all processes that the run may start; what a run that was killed left of them is ended.
+        """
+        self._names = list(names)
+        for node in self._nodes:
+            self._process(node, specs.stopped(*names))
         if self._settings.hold_pm_qos:
             for node in self._nodes:
                 self._process(node, [specs.pm_qos(node)])
         self._groups(self._ends.load, [*specs.root_group(self._ends.load), *processes.groups(_nobody())])
-        return self._shape("none", {"pool": {}}, None)
+        ours = self._shape("ebpf", _TRIAL, self.job(Order("", _TRIAL, "ebpf", 0.0, 0.0))) if self._with_ours else {}
+        device = self._shape("none", {"pool": {}}, None)
+        return {**device, "planes": ours.get("planes", {})}
+
+    @property
+    def _with_ours(self) -> bool:
+        return "ebpf" in self._settings.shapers
 
     def stop_all(self) -> None:
         """Stop everything that was started, and take every shaper off."""
         for node in self._nodes:
-            names = [*self._started[node.name], specs.SAMPLER, specs.HOLDER]
-            self._process(node, specs.stopped(*names))
+            self._process(node, specs.stopped(*self._names, specs.HOLDER))
         node = self._ends.tested
         _run(node, "bandwidth_shaper", {**self._where(), "state": "absent"})
 
@@ -120,7 +139,7 @@ class TrafficBench:
         arguments = {
             **self._where(),
             "kind": kind,
-            "load_programs": "ebpf" in self._settings.shapers,
+            "load_programs": self._with_ours,
             "program_statistics": self._settings.program_statistics,
             "plane": self._settings.plane,
             "pool": self._pool(case["pool"]),

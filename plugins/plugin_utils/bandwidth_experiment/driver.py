@@ -21,6 +21,7 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_exper
     figures,
     lines,
     manifest,
+    processes,
 )
 from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment.bench import Order, TrafficBench
 from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_rundir import BandwidthRun
@@ -83,7 +84,7 @@ class BandwidthMatrix:
     def _prepared(self) -> Iterator[dict[str, Any]]:
         """Make everything ready, and take it all back whatever happens."""
         try:
-            yield self._bench.prepare()
+            yield self._bench.prepare(processes.names(self._scenarios))
         finally:
             self._bench.stop_all()
 
@@ -99,12 +100,13 @@ class BandwidthMatrix:
             "fingerprint": mark,
             "command": self._command,
             "versions": preparation.program_versions(hosts),
-            "plane": device["own_plane"],
+            "planes": device["planes"],
             "mtu_bytes": device["mtu_bytes"],
+            "link_bps": device["link_bps"],
             "capacity_bps": self._capacities(hosts),
         }
         self._show(
-            f"plane {about['plane']}, MTU {about['mtu_bytes']}; "
+            f"plane {about['planes'].get('egress', 'none')}, MTU {about['mtu_bytes']} bytes; "
             f"{len(manifest.cells(self._scenarios, 1))} cells in {self._settings.blocks} blocks"
         )
         document = manifest.build(self._settings, self._scenarios, hosts, about)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
         BandwidthSettings,
     )
 
-#: At hook ingress nothing can wait.
-INGRESS_PLANE = "police"
+#: Where our shaper is not measured, what the others do.
+PLANE_OF_OTHERS = "htb"
 
 
 def fingerprint(settings: BandwidthSettings, scenarios: Mapping[str, Any], hosts: Mapping[str, Any]) -> str:
@@ -50,11 +50,15 @@ def objectives(raw: Mapping[str, Any], plane: str) -> dict[str, float]:
     return found
 
 
-def used_planes(scenarios: Mapping[str, Any], egress: str) -> dict[str, str]:
+def used_planes(scenarios: Mapping[str, Any], planes: Mapping[str, str]) -> dict[str, str]:
     """Return the plane of our shaper for each direction that cases use."""
-    directions = {item["direction"] for scenario in scenarios.values() for case in scenario["cases"].values()
-                  for item in case["classes"].values()}  # fmt: skip
-    return {name: egress if name == "egress" else INGRESS_PLANE for name in ("egress", "ingress") if name in directions}
+    directions = {
+        item["direction"]
+        for scenario in scenarios.values()
+        for case in scenario["cases"].values()
+        for item in case["classes"].values()
+    }
+    return {name: planes.get(name, PLANE_OF_OTHERS) for name in ("egress", "ingress") if name in directions}
 
 
 def _scenarios(
@@ -64,7 +68,8 @@ def _scenarios(
     for name, scenario in scenarios.items():
         cases = {}
         for case, item in scenario["cases"].items():
-            plane = planes.get(item["direction"], INGRESS_PLANE)
+            # A case for both directions is judged by what holds its sent packets.
+            plane = planes.get(item["direction"], planes.get("egress", PLANE_OF_OTHERS))
             capacity = capacity_bps.get(f"{name}.{case}")
             cases[case] = {**item, "objectives": objectives(item["objectives"], plane), "capacity_bps": capacity}
         found[name] = {**scenario, "cases": cases}
@@ -86,10 +91,10 @@ def build(
 ) -> dict[str, Any]:
     """Return the manifest of a run.
 
-    :param run: ``run_id``, ``seed``, ``fingerprint``, ``command``, ``versions``, ``plane`` (of what is sent),
-        ``mtu_bytes``, ``capacity_bps`` by ``scenario.case``.
+    :param run: ``run_id``, ``seed``, ``fingerprint``, ``command``, ``versions``, ``planes`` by direction,
+        ``mtu_bytes``, ``link_bps``, ``capacity_bps`` by ``scenario.case``.
     """
-    planes = used_planes(scenarios, run["plane"])
+    planes = used_planes(scenarios, run["planes"])
     return {
         "schema": SCHEMA,
         "experiment": "bandwidth",
@@ -101,14 +106,14 @@ def build(
         "versions": {"ansible": ansible_version, "python": platform.python_version(), **run["versions"]},
         "hosts": {name: {**entry, "pm_qos": settings.hold_pm_qos} for name, entry in hosts.items()},
         "limits": settings.limits,
-        "plane": run["plane"],
+        "plane": run["planes"].get("egress", PLANE_OF_OTHERS),
         "planes": planes,
         "accounting": settings.accounting,
         "payload_share": {
             name: expectations.share(settings.accounting, plane, run["mtu_bytes"]) for name, plane in planes.items()
         },
         "mtu_bytes": run["mtu_bytes"],
-        "link_bps": None,
+        "link_bps": run["link_bps"],
         "congestion_control": settings.congestion_control,
         "scenarios": _scenarios(scenarios, planes, run["capacity_bps"]),
         "schedule": {

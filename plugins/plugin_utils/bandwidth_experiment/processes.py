@@ -143,6 +143,19 @@ def results(found: Job, ends: Ends, node: Node) -> list[str]:
     return [node.path(name) for name in there]
 
 
+def names(scenarios: Mapping[str, Any]) -> list[str]:
+    """Return every process that a run of these scenarios may start on a host."""
+    classes = dict.fromkeys(
+        name
+        for scenario in scenarios.values()
+        for case in scenario["cases"].values()
+        if len(case["classes"]) <= IPERF3_CLASSES
+        for name in case["classes"]
+    )
+    each = [f"bw-{kind}-{name}" for name in classes for kind in ("send", "probe", "recv", "echo")]
+    return [*each, SENDER, SINK, COUNTER, specs.SAMPLER]
+
+
 def client(name: str) -> str:
     """Return what the process is called that sends for a class."""
     return f"bw-send-{name}"

@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import limits
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation import PolicyError
 from ansible_collections.colocation.testbed.plugins.plugin_utils import definitions
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment import scenarios
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment import (
+    settings as bandwidth_settings,
+)
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import preparation, settings
 from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutorError
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import controller, hosts, variables
@@ -60,7 +64,7 @@ class Survey:
         found += variables.check(user_variables, self._options, roles, controller.WHERE)
         if any(row.level == "missing" for row in found):
             return found
-        return [*found, *self._matrix(user_variables)]
+        return [*found, *self._matrix(user_variables), *self._bandwidth(user_variables)]
 
     def of_host(self, name: str, role: str) -> Iterator[Row]:
         """Yield the rows of one host."""
@@ -102,12 +106,7 @@ class Survey:
         machine.run("lab_guests", {**given, "hosts": lab_hosts}, check_mode=True)
 
     def _matrix(self, given: Mapping[str, Any]) -> Iterator[Row]:
-        arguments = {
-            name.removeprefix("matrix_"): self._value(given, name)
-            for name in self._options
-            if name.startswith("matrix_")
-        }
-        arguments |= {"tested": self._groups["tested"], "load": self._groups["load"]}
+        arguments = self._arguments(given, "matrix_")
         problems: list[str] = []
         try:
             wanted = settings.from_arguments(arguments)
@@ -130,6 +129,29 @@ class Survey:
         except (limits.LimitsError, PolicyError, preparation.PreparationError, RunDirectoryError) as exc:
             problems = [str(exc)]
         yield from controller.sentences("matrix", "valid", problems)
+
+    def _bandwidth(self, given: Mapping[str, Any]) -> Iterator[Row]:
+        prefix = bandwidth_settings.PREFIX
+        if not any(name.startswith(prefix) for name in given):
+            return
+        arguments = self._arguments(given, prefix)
+        problems: list[str] = []
+        try:
+            wanted = bandwidth_settings.from_arguments(arguments)
+            limits.check(wanted.limits, limits.TRAFFIC)
+            root = preparation.COLLECTION_ROOT
+            scenarios.load(root, arguments["scenarios"], arguments["select"], wanted.shapers)
+        except (scenarios.ScenariosError, settings.SettingsError) as exc:
+            problems = list(exc.problems)
+        except limits.LimitsError as exc:
+            problems = [str(exc)]
+        yield from controller.sentences("bandwidth", "valid", problems)
+
+    def _arguments(self, given: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+        """Return the arguments of an experiment's module, which its role's variables set."""
+        names = [name for name in self._options if name.startswith(prefix)]
+        groups = {name: self._groups[name] for name in ("tested", "load")}
+        return {name.removeprefix(prefix): self._value(given, name) for name in names} | groups
 
     def _value(self, given: Mapping[str, Any], name: str) -> Any:
         return given.get(name, self._options[name].get("default"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 from tooling import ROOT
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment import scenarios
@@ -114,6 +115,15 @@ def test_a_scenario_that_lacks_its_lines_is_refused() -> None:
 def test_a_selection_that_names_nothing_is_refused() -> None:
     (text,) = problems(None, ["singel_priority"])
     assert "'singel_priority' names no scenario or case; did you mean single_priority?" in text
+
+
+def test_the_example_of_the_documentation_works_as_written() -> None:
+    text = (ROOT / "docs" / "bandwidth.md").read_text(encoding="utf-8")
+    (block,) = [part for part in text.split("```yaml\n")[1:] if "bandwidth_matrix_scenarios:" in part]
+    given = yaml.safe_load(block.split("```")[0])
+    found = load(given["bandwidth_matrix_scenarios"], given["bandwidth_matrix_select"])
+    assert found["backup"]["cases"]["sixteen"]["classes"]["backup"]["flows"] == 16
+    assert found["latency"]["cases"]["offline_saturates"]["classes"]["bulk"]["limit_bps"] == 800_000_000
 
 
 def test_more_classes_than_possible_are_refused() -> None:
