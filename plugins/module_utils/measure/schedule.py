@@ -27,6 +27,7 @@ __all__ = ["Cell", "Config", "Progress", "ScheduleError", "arrival_seed", "deriv
 _SEED_LIMIT = 2**31 - 1
 
 CellT = TypeVar("CellT", bound=Union[Cell, BandwidthCell])
+ItemT = TypeVar("ItemT")
 Done = Sequence[Union[MeasurementRecord, BandwidthRecord]]
 Key = tuple[Any, ...]
 
@@ -80,7 +81,7 @@ def arrival_seed(run_seed: int, block: int, load_point: float) -> int:
     return derive_seed("arrivals", run_seed, block, float(load_point))
 
 
-def shuffled(items: Sequence[CellT], seed: int) -> list[CellT]:
+def shuffled(items: Sequence[ItemT], seed: int) -> list[ItemT]:
     """Return the items in an order that depends on the seed only.
 
     Fisher and Yates by hand, since only ``random()`` is guaranteed to give the same sequence in all Python versions

@@ -25,7 +25,7 @@ def plan(manifest: Mapping[str, Any]) -> tuple[BandwidthCell, ...]:
     _check(chosen, scenarios)
     order: list[BandwidthCell] = []
     for block in range(1, max((int(item["blocks"]) for item in chosen), default=0) + 1):
-        for scenario in scenarios:
+        for scenario in dict.fromkeys(str(item["scenario"]) for item in chosen):
             for case in _cases(chosen, scenario, schedule.derive_seed("cases", seed, block, scenario)):
                 direction = str(scenarios[scenario]["cases"][case]["direction"])
                 drawn = schedule.derive_seed("traffic", seed, block, scenario, case)

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.deployed import Node
 
 INSTANCE = "experiment"
-#: Seconds that starting everything takes at most, and that the window may begin late; beyond it the window is missed.
+#: Seconds that starting everything takes at most.
 START_SLACK_S = 20.0
-LATE_S = 0.6
 _SAMPLES_EACH_S = 0.5
 _TRIED: Mapping[str, Any] = {"role": "offline", "priority": 0, "limit_bps": 10**9, "request_bps": None, "probe": False}
 #: Tells which plane our shaper takes here for each direction.
@@ -45,6 +44,8 @@ class Order:
     shaper: str
     window_s: float
     warmup_s: float
+    #: How much longer than warm-up and window is waited, since connections take a moment.
+    late_s: float = 0.0
 
 
 class TrafficBench:
@@ -91,7 +92,7 @@ class TrafficBench:
 
     def job(self, order: Order) -> Job:
         """Return what the processes of an order must know."""
-        lifetime_s = order.warmup_s + order.window_s + START_SLACK_S + specs.GRACE_S
+        lifetime_s = order.warmup_s + order.window_s + order.late_s + START_SLACK_S + specs.GRACE_S
         return processes.job(order.case, self._settings.port, self._settings.congestion_control, lifetime_s)
 
     def measure(self, order: Order) -> Raw:
@@ -109,7 +110,7 @@ class TrafficBench:
                 self._start(node, [self._sampler(node, job), *processes.receiving(job, ends, node)])
             for node in (ends.load, ends.tested):
                 self._start(node, processes.sending(job, ends, node))
-            self._wait(order.warmup_s + order.window_s + LATE_S, order.label)
+            self._wait(order.warmup_s + order.window_s + order.late_s, order.label)
         finally:
             for node in (ends.tested, ends.load):
                 files[node.name] = self._stop(node, job)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import (
@@ -17,6 +18,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.measure import 
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.records_traffic import BandwidthRecord
 from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment import (
+    counts,
     expectations,
     figures,
     lines,
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 #: What a measurement takes beyond warm-up and window until the first one tells, in seconds.
 OVERHEAD_GUESS_S = 4.0
+#: How late connections may be, in seconds; where they were later, the window is measured again and waits longer.
+LATE_S = (0.6, 2.0, 8.0)
 CAPACITY_WINDOW_S = 1.0
 CAPACITY_WARMUP_S = 0.5
 #: Programs whose version is recorded.
@@ -167,7 +171,6 @@ class BandwidthMatrix:
     def _traffic(
         self, order: Order, hosts: Mapping[str, Any], shares: Mapping[str, float]
     ) -> tuple[dict[str, Any], figures.Raw]:
-        raw = self._bench.measure(order)
         tested, load = self._ends.tested.name, self._ends.load.name
         scene = figures.Scene(
             case=order.case,
@@ -181,6 +184,15 @@ class BandwidthMatrix:
             window_s=order.window_s,
             warmup_s=order.warmup_s,
         )
+        for late_s in LATE_S[:-1]:
+            try:
+                return self._counted(dataclasses.replace(order, late_s=late_s), scene)
+            except counts.CountsError as exc:
+                self._show(f"{order.label}  measured again: {exc}")
+        return self._counted(dataclasses.replace(order, late_s=LATE_S[-1]), scene)
+
+    def _counted(self, order: Order, scene: figures.Scene) -> tuple[dict[str, Any], figures.Raw]:
+        raw = self._bench.measure(order)
         return figures.traffic(scene, raw), raw
 
     def _wait(self, seconds: float, label: str) -> None:
