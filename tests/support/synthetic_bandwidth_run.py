@@ -199,7 +199,7 @@ def _switches(window: Window) -> list[dict[str, Any]]:
     for place in range(2 * options.switches):
         down = place % 2 == 0
         took_ms = options.switch_ms * math.exp(source.gauss(0.0, 0.1)) if down else 40.0 + source.gauss(0.0, 1.0)
-        never = window.fault == "never_settles" and place == 0
+        never = window.fault == "never_settles" and place < 4
         made.append(
             {
                 "wanted_mono_s": window.start_mono_s + (place + 0.5) * apart_s,
