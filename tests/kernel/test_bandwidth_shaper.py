@@ -77,13 +77,15 @@ def shaped(tmp_path: Path) -> Iterator[Shaped]:
 
 def test_any_shaper_after_any_other_is_what_was_asked_and_nothing_is_left(shaped: Shaped) -> None:
     before = shaped.picture()
-    for kind in (*KINDS, *KINDS[::-1], "htb", "ebpf", "tbf", "ebpf"):
-        for ingress in (False, True):
-            done = shaped.run(**shaped.options(kind, ingress))
-            assert done.get("applied") == done.get("wanted"), done
-            assert bool(done["wanted"]) == (kind != "none")
-            again = shaped.run(**shaped.options(kind, ingress))
-            assert not again["changed"], again["commands"]
+    # Each kind follows each other kind once.
+    kinds = ("ebpf", "htb", "tbf", "none", "tbf", "htb", "none", "htb", "ebpf", "none", "ebpf", "tbf", "tbf", "ebpf")
+    for number, kind in enumerate(kinds):
+        options = shaped.options(kind, ingress=number % 2 == 0)
+        done = shaped.run(**options)
+        assert done.get("applied") == done.get("wanted"), done
+        assert bool(done["wanted"]) == (kind != "none")
+        again = shaped.run(**options)
+        assert not again["changed"], again["commands"]
     assert shaped.run(state="absent", instance="shaper", to="10.99.0.2")["changed"]
     assert not shaped.run(state="absent", instance="shaper", to="10.99.0.2")["changed"]
     assert shaped.picture() == before
@@ -147,26 +149,8 @@ def test_a_root_that_somebody_chose_is_never_replaced(shaped: Shaped) -> None:
 
 def test_a_foreign_filter_keeps_the_hook_that_it_sits_at(shaped: Shaped) -> None:
     shaped.run(**shaped.options("htb", ingress=True))
-    foreign = [
-        "tc",
-        "filter",
-        "add",
-        "dev",
-        "left",
-        "ingress",
-        "protocol",
-        "ip",
-        "pref",
-        "9",
-        "u32",
-        "match",
-        "u32",
-        "0",
-        "0",
-        "action",
-        "ok",
-    ]
-    shaped.pair.run(foreign)
+    place = ["dev", "left", "ingress", "protocol", "ip", "pref", "9"]
+    shaped.pair.run(["tc", "filter", "add", *place, "u32", "match", "u32", "0", "0", "classid", "1:1"])
     shaped.run(**shaped.options("none"))
     shown = shaped.picture()
     assert "clsact" in shown[0]

@@ -78,9 +78,15 @@ def apply(wanted: Wanted, load: bool, here: Here) -> Outcome:
     removed = False if kept else _clear(wanted, load, here)
     started_s = time.monotonic()
     if wanted.kind == "ebpf":
-        done = _reconcile(ours.edit(wanted), ours.named(wanted), here)
-        planes, in_effect = ours.planes(here.place), not (done.changed and here.check)
-        return Outcome(removed or done.changed, _since_ms(started_s), done.lines, planes, in_effect)
+        # A check may come before the groups of classes are made.
+        named = frozenset[str]() if here.check else ours.named(wanted)
+        done = _reconcile(ours.edit(wanted), named, here)
+        took_ms = _since_ms(started_s)
+        if done.changed and not here.check and len(wanted.directions) > 1:
+            # Only now the record of one hook tells that the other one made the root qdisc.
+            _reconcile(ours.edit(wanted), named, here)
+        in_effect = not (done.changed and here.check)
+        return Outcome(removed or done.changed, took_ms, done.lines, ours.planes(here.place), in_effect)
     lines = _put_on(wanted, here) if wanted.kind in ("htb", "tbf") and not kept else ()
     took_ms = _since_ms(started_s)
     planes = {} if wanted.kind == "none" else dict.fromkeys(wanted.directions, wanted.kind)
@@ -97,6 +103,8 @@ def _reconcile(edit: reconcile.Edit, named: frozenset[str], here: Here) -> recon
 
 def _as_wanted(wanted: Wanted, here: Here) -> bool:
     there, _seen = qdiscs.look(wanted.device, here.run)
+    if bool(there.root) != ("egress" in wanted.directions) or there.ifb != ("ingress" in wanted.directions):
+        return False
     return qdiscs.applied(wanted, there, here.run) == qdiscs.expected(wanted)
 
 

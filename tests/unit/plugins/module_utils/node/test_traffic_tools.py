@@ -81,15 +81,16 @@ def test_what_was_sent_at_a_held_rate_is_what_the_kernel_says_was_received(tools
     tools.stop()
     received = json.loads(counted.read_text())
     moments, values = received["mono_s"], received["bytes"]["bulk"]
-    assert values == sorted(values)
     begin_s = json.loads(sent.read_text())["start_mono_s"]
     # What fits into the first windows leaves at once, on loopback in pieces of 64 KiB.
     inside = [number for number, moment in enumerate(moments) if 0.6 <= moment - begin_s <= 1.4]
+    assert all(values[number] <= values[number + 1] for number in inside[:-1])
     grown_bits = 8 * (values[inside[-1]] - values[inside[0]])
     rate_bps = grown_bits / (moments[inside[-1]] - moments[inside[0]])
     # A machine without a free processor may send less.
     assert 0.3 * 16e6 < rate_bps < 1.4 * 16e6
-    total = values[-1]
+    # The sender ends before the counter, and its connections' counters with it.
+    total = max(values)
     assert total <= json.loads(sent.read_text())["sent_bytes"]["bulk"]
     assert received["flows"]["bulk"][-1][1] == 4 or received["flows"]["bulk"][-2][1] == 4
     assert received["stack_drops"] >= 0
@@ -207,14 +208,15 @@ def test_connections_of_this_process_are_told_with_their_bytes() -> None:
         accepted, _peer = server.accept()
         with accepted:
             client.sendall(b"x" * 12_345)
-            assert accepted.recv(20_000, socket.MSG_WAITALL | socket.MSG_PEEK)[:1] == b"x"
+            accepted.settimeout(DEADLINE_S)
+            assert len(accepted.recv(12_345, socket.MSG_WAITALL | socket.MSG_PEEK)) == 12_345
             reader = sock_diag.Reader()
             try:
                 mine = [item for item in reader.read() if item.local_port == server.getsockname()[1]]
             finally:
                 reader.close()
-    assert [item.received_bytes for item in mine] == [12_345]
-    assert mine[0].remote_port == client.getsockname()[1] if client.fileno() >= 0 else mine[0].remote_port > 0
+            found = [(item.received_bytes, item.remote_port) for item in mine]
+            assert found == [(12_345, client.getsockname()[1])]
 
 
 @pytest.mark.parametrize("body", [b"", b"\0" * 72, b"\0" * 72 + b"\x02\0\0\0", b"\0" * 72 + b"\x08\0\x02\0abcd"])
