@@ -39,8 +39,6 @@ options:
       - multi_priority
       - waterline
       - message_sizes.512B_x64
-      - message_sizes.128KB_x1
-      - class_count.10_classes
       - class_count.200_classes
       - latency
   shapers:

@@ -162,11 +162,15 @@ class BandwidthMatrix:
         self._show(lines.result(label, stored, traffic, validity))
 
     def _window_s(self, case: Mapping[str, Any]) -> float:
-        """Return the length of a case's window: shorter where bursts would change more than the kernel remembers."""
-        longest = [
+        """Return the length of a case's window in seconds.
+
+        Longer where the case needs it, shorter where bursts would change more than the kernel remembers.
+        """
+        periods_s = [
             item["bursts"]["on_s"] + item["bursts"]["off_s"] for item in case["classes"].values() if item["bursts"]
         ]
-        return min([float(self._settings.window_s), *(MOST_EVENTS / 2 * period_s for period_s in longest)])
+        wanted_s = max(float(self._settings.window_s), case["window_s"] or 0.0)
+        return min([wanted_s, *(MOST_EVENTS / 2 * period_s for period_s in periods_s)])
 
     def _traffic(
         self, order: Order, hosts: Mapping[str, Any], shares: Mapping[str, float]

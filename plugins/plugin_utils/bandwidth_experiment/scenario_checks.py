@@ -24,7 +24,7 @@ OBJECTIVES = (
     *("switch_p95_ms_max", "transitions_per_change_max", "apply_ms_max", "rr_p50_us_max", "rr_p99_us_max"),
     *("program_ns_per_packet_max", "cpu_ratio_htb_max", "cpu_ratio_tbf_max", "overshoot_pct_max"),
 )
-CASE_KEYS = ("direction", "pool", "classes", "objectives", "shapers")
+CASE_KEYS = ("direction", "pool", "classes", "objectives", "shapers", "window")
 CLASS_KEYS = (
     *("role", "direction", "priority", "request", "limit"),
     *("flows", "message", "offered", "bursts", "probe", "count"),
@@ -172,6 +172,7 @@ _PART_RULES: dict[str, Callable[[Any, str], Iterator[str]]] = {
     "classes": _classes,
     "objectives": _objectives,
     "shapers": _shapers,
+    "window": _parsed(quantity.parse_duration_ns),
 }
 
 

@@ -121,6 +121,7 @@ def _case(raw: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[str]
         "classes": classes,
         "objectives": dict(raw.get("objectives") or {}),
         "shapers": list(dict.fromkeys(raw["shapers"])),
+        "window_s": quantity.parse_duration_ns(raw["window"]) / 1e9 if "window" in raw else None,
     }
     return case, problems or list(_whole(raw, case, where))
 

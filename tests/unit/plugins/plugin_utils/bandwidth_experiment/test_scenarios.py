@@ -43,7 +43,8 @@ def test_the_published_reports_scenarios_are_there() -> None:
     assert counts == [10, 50, 100, 200]
     sums = {sum(item["limit_bps"] for item in case["classes"].values())
             for case in found["class_count"]["cases"].values()}  # fmt: skip
-    assert sums == {400_000_000}
+    assert sums == {800_000_000}
+    assert found["class_count"]["cases"]["200_classes"]["window_s"] == 10.0
 
 
 def test_a_case_inherits_from_its_scenario_and_the_users_keys_come_last() -> None:
@@ -51,7 +52,7 @@ def test_a_case_inherits_from_its_scenario_and_the_users_keys_come_last() -> Non
     found = load(given)["message_sizes"]["cases"]
     changed = found["512B_x64"]["classes"]["bulk"]
     assert (changed["limit_bps"], changed["flows"], changed["message_bytes"]) == (250_000_000, 64, 512)
-    assert found["512B_x1"]["classes"]["bulk"]["limit_bps"] == 500_000_000
+    assert found["512B_x1"]["classes"]["bulk"]["limit_bps"] == 200_000_000
     assert "4KB_x1" not in found
 
 
@@ -95,6 +96,7 @@ def test_what_is_measured_can_be_chosen(select: list[str], shapers: list[str], e
         ({"shapers": ["tbf"], "classes": {"a": {}, "b": {}}}, "tbf has one rate for all, but 0 classes are limited"),
         ({"shapers": ["hfsc"]}, "'hfsc' is not known; allowed: ebpf, htb, none, tbf|'hfsc' is not known"),
         ({"direction": "ingress", "classes": {"a": {}, "b": {}}}, "only the host's address tells classes apart"),
+        ({"window": "10"}, r"window: '10': is not a duration"),
         ({"objectives": {"accuracy": 99}}, r"objectives\.accuracy: is not known"),
         ({"objectives": {"accuracy_pct_min": {"edt": "high"}}}, "'high' is not a number from 0 up"),
     ],
