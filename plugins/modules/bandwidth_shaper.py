@@ -47,6 +47,12 @@ options:
     description: Load the programs also where nothing is shaped by them, so that later calls need not.
     type: bool
     default: false
+  fresh:
+    description:
+      - Take off what is there first, even where it is as wanted, so that counters begin at 0 and RV(apply_ms) is that of a
+        whole. Has no effect in check mode.
+    type: bool
+    default: false
   program_statistics:
     description: Let the kernel count time and runs of programs (kernel.bpf_stats_enabled).
     type: bool
@@ -182,7 +188,7 @@ OPTIONS: dict[str, Any] = {
     "kind": {"type": "str", "choices": list(wanted.KINDS), "default": "none"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     **{name: {"type": "str"} for name in ("device", "to")},
-    **{name: {"type": "bool", "default": False} for name in ("load_programs", "program_statistics")},
+    **{name: {"type": "bool", "default": False} for name in ("fresh", "load_programs", "program_statistics")},
     "plane": {"type": "str", "choices": ["auto", *values.PLANES], "default": "auto"},
     "pool": {"type": "dict", "default": {}, "options": _POOL},
     "classes": {"type": "list", "elements": "dict", "default": [], "options": _CLASS},
@@ -201,9 +207,10 @@ def run(module: AnsibleModule) -> dict[str, Any]:
     asked = wanted.parse(params, device)
     names = [item.group for item in asked.classes if item.group]
     set_up = apply.set_up(names, params["program_statistics"], here)
+    cleared = params["fresh"] and apply.start_afresh(asked, params["load_programs"], here)
     outcome = apply.apply(asked, params["load_programs"], here)
     result = {
-        "changed": set_up or outcome.changed,
+        "changed": set_up or cleared or outcome.changed,
         "device": device,
         "mtu_bytes": way["mtu_bytes"],
         "link_bps": way["link_bps"],

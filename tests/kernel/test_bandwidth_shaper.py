@@ -119,6 +119,16 @@ def test_check_mode_changes_nothing_and_tells_whether_a_shaper_is_in_effect(shap
     assert drifted["applied"] != drifted["wanted"]
 
 
+@pytest.mark.parametrize("kind", ["ebpf", "htb", "tbf"])
+def test_afresh_the_same_shaper_is_put_on_again(shaped: Shaped, kind: str) -> None:
+    shaped.run(**shaped.options(kind))
+    again = shaped.run(**shaped.options(kind), fresh=True)
+    assert again["changed"]
+    assert again["commands"]
+    assert again["applied"] == again["wanted"]
+    assert shaped.run(**shaped.options(kind), fresh=True, _ansible_check_mode=True)["changed"] is False
+
+
 def test_a_root_that_somebody_chose_is_never_replaced(shaped: Shaped) -> None:
     shaped.pair.run(
         [

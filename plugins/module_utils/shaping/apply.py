@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, journal
@@ -73,7 +73,10 @@ def _link_bps(name: str, index: int, sys_root: str = "/sys") -> int | None:
 
 
 def apply(wanted: Wanted, load: bool, here: Here) -> Outcome:
-    """Bring a shaper about. Raises what ERRORS lists; then nothing of it is on the device."""
+    """Bring a shaper about. Raises what ERRORS lists; then nothing of it is on the device.
+
+    :param load: whether our programs are loaded also where another shaper is wanted.
+    """
     kept = wanted.kind in ("htb", "tbf") and _as_wanted(wanted, here)
     removed = False if kept else _clear(wanted, load, here)
     started_s = time.monotonic()
@@ -99,6 +102,11 @@ def _since_ms(started_s: float) -> float:
 
 def _reconcile(edit: reconcile.Edit, named: frozenset[str], here: Here) -> reconcile.Outcome:
     return reconcile.reconcile(here.place, edit, named, here.book, _BY, here.check, plan.Host(run=here.run))
+
+
+def start_afresh(wanted: Wanted, load: bool, here: Here) -> bool:
+    """Take every shaper off, so that counters begin at 0. Tells whether there was one; a check changes nothing."""
+    return not here.check and _clear(replace(wanted, kind="none"), load, here)
 
 
 def _as_wanted(wanted: Wanted, here: Here) -> bool:

@@ -140,6 +140,7 @@ class TrafficBench:
         arguments = {
             **self._where(),
             "kind": kind,
+            "fresh": True,
             "load_programs": self._with_ours,
             "program_statistics": self._settings.program_statistics,
             "plane": self._settings.plane,

@@ -106,8 +106,8 @@ def traffic(scene: Scene, raw: Raw) -> dict[str, Any]:
         "switches": _switches(scene, raw, counted, windows),
         "programs": _programs(raw),
         "apply_ms": raw.before["apply_ms"],
-        "drops": raw.after["counted"]["drops"],
-        "ecn_marks": raw.after["counted"]["ecn_marks"],
+        "drops": _grown(raw, "drops"),
+        "ecn_marks": _grown(raw, "ecn_marks"),
         "foreign_drops": _foreign_drops(raw, scene),
     }
 
@@ -292,6 +292,12 @@ def _programs(raw: Raw) -> dict[str, dict[str, int]]:
         if runs > 0:
             found[name] = {"run_ns": item["run_ns"] - first["run_ns"], "runs": runs}
     return found
+
+
+def _grown(raw: Raw, name: str) -> int | None:
+    """Return by how much a counter of the shaper grew, None where it has none."""
+    first, last = raw.before["counted"][name], raw.after["counted"][name]
+    return None if first is None or last is None else max(0, last - first)
 
 
 def _foreign_drops(raw: Raw, scene: Scene) -> int | None:

@@ -82,7 +82,8 @@ def raw(load: dict[str, bytes], tested: dict[str, bytes] | None = None, **after:
         "load": {"samples.jsonl": lines("load", 0.25), **load},
         "tested": {"samples.jsonl": lines("tested", 0.5), **(tested or {})},
     }
-    return figures.Raw(files, report(), report(**{"stack_drops": 11, **after}))
+    later = {"pools": {}, "classes": {}, "programs": {}, "drops": 6, "ecn_marks": 8}
+    return figures.Raw(files, report(), report(**{"stack_drops": 11, "counted": later, **after}))
 
 
 def one_class(rate_bps: float = 478e6, seconds: int = 9) -> figures.Raw:
