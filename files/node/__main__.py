@@ -19,6 +19,11 @@ COMMANDS = {
     "hold-pm-qos": "pm_qos_holder",
     "load": "load",
     "bandwidth-apply": "bandwidth_apply",
+    "count-received": "count_received",
+    "echo": "echo",
+    "probe": "probe",
+    "receive": "receive",
+    "send": "send",
 }
 
 

@@ -14,7 +14,7 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
 from ansible_collections.colocation.testbed.plugins.modules import compare as module
-from ansible_collections.colocation.testbed.plugins.plugin_utils import compare, documented, rundir
+from ansible_collections.colocation.testbed.plugins.plugin_utils import compare, comparing, documented, rundir
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import comparison
 
 OPTIONS = documented.argument_spec(module.DOCUMENTATION)
@@ -31,8 +31,7 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         _unused, given = self.validate_argument_spec(argument_spec=OPTIONS)
         try:
-            runs = [rundir.RunDirectory.open(os.path.expanduser(path)) for path in given["run_dirs"]]
-            found = compare.compare(runs, given["thresholds"])
+            found = comparing.compare_directories(given["run_dirs"], given["thresholds"])
             changed = self._write(given["junit_file"], compare.junit_xml(found))
         except (compare.CompareError, rundir.RunDirectoryError, files.FilesError) as exc:
             raise AnsibleActionFail(str(exc)) from None  # Ansible would append the cause, said already

@@ -17,7 +17,7 @@ from ansible.utils.display import Display
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import build, terminal
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.build import Report
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import ReportError
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import ReportError
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectoryError
 
 _SPEC = {
@@ -63,7 +63,7 @@ class ActionModule(ActionBase):
         except (ReportError, RunDirectoryError) as exc:
             raise AnsibleActionFail(f"report: {exc}") from None  # Ansible would append the cause, said already
         width = min(shutil.get_terminal_size((display.columns or _USUAL, 24)).columns, _WIDEST)
-        lines = terminal.render(report.view, width, unicode=os.environ.get("TERM") != "dumb")
+        lines = report.say(width, os.environ.get("TERM") != "dumb")
         if arguments["show"]:
             _show(lines, report.path(build.REPORT_HTML))
         return {**result, **_outcome(report, changed, lines), **_failure(report, arguments["fail_on"])}

@@ -38,6 +38,7 @@ KINDS = (
     "swap",
     "grub",
     "bandwidth",
+    "qdisc",
 )
 LOCK_DEADLINE_S = 30.0
 _POLL_S = 0.05

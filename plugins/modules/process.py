@@ -75,7 +75,7 @@ options:
       tool:
         description: A command of the node tool to run instead of a program of the host.
         type: str
-        choices: [sample, hold-pm-qos, load]
+        choices: [sample, hold-pm-qos, load, count-received, echo, probe, receive, send]
       spec:
         description:
           - What the command of O(processes[].tool) reads. The file named by its key C(output) is removed before the
@@ -252,12 +252,13 @@ READY = {
     "http_url": {"type": "str"},
     "file": {"type": "path"},
 }
+TOOLS = ["sample", "hold-pm-qos", "load", "count-received", "echo", "probe", "receive", "send"]
 STATES = ["started", "restarted", "stopped", "absent", "ended"]
 ENTRY = {
     "name": {"type": "str", "required": True},
     "state": {"type": "str", "choices": STATES, "default": "started"},
     "argv": {"type": "list", "elements": "str"},
-    "tool": {"type": "str", "choices": ["sample", "hold-pm-qos", "load"]},
+    "tool": {"type": "str", "choices": TOOLS},
     "spec": {"type": "dict"},
     "env": {"type": "dict", "default": {}},
     "directory": {"type": "path", "default": "/"},

@@ -11,7 +11,8 @@ short_description: Judge a run and write its report
 version_added: 0.1.0
 description:
   - Judges the measurements of a run directory and writes C(summary.json), C(summary.csv) and C(report.html) into it.
-  - Shows the verdict and the mode table in the terminal, whatever the callback plugin.
+  - Shows the verdict and the main table in the terminal, whatever the callback plugin.
+  - What is judged and shown follows the experiment that the run is of, the matrix or bandwidth.
   - The three files depend on the measurements alone. Made again from the same directory they are the same, byte for
     byte, and nothing is written.
   - Runs on the controller and touches no host.

@@ -19,7 +19,10 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.measured import
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_rundir import BandwidthRun
     from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory
+
+    Run = RunDirectory | BandwidthRun
 
 SCHEMA = "colocation.testbed/comparison/1"
 #: Rates that differ by more are different loads; a measured peak varies by about that much between runs.
@@ -36,7 +39,7 @@ METRICS: Mapping[str, bool] = {
     "service_cpu_us_per_request": True,
 }
 _LOAD_FACTS = (("kind", "load kind"), ("threads", "load threads"), ("connections", "load connections"))
-_WINDOW_FACTS = (("window_s", "window"), ("warmup_s", "warm-up"))
+WINDOW_FACTS = (("window_s", "window"), ("warmup_s", "warm-up"))
 #: What a request asks of the service, wherever the manifest keeps it.
 _WORK_FACTS = (("page_bytes", "page size"), ("compression_level", "compression level"))
 
@@ -62,13 +65,10 @@ def compare(
     judged, else ``pass``; ``failures`` has a sentence for each regression. Raises CompareError for runs that cannot be
     compared, and RunDirectoryError for damaged ones.
     """
-    limits = _checked(thresholds or {})
-    if len(runs) < 2:
-        named = quantity.counted(len(runs), "run")
-        raise CompareError(f"compare: {named} in compare_run_dirs; name two run directories or more there")
+    limits = checked(thresholds or {}, METRICS, len(runs))
     matrices = [Matrix.read(run) for run in runs]
     for run in runs:
-        _check_usable(run, allow_invalid, allow_partial)
+        check_usable(run, summary.summarise(run), allow_invalid, allow_partial)
     for run, matrix in zip(runs[1:], matrices[1:], strict=True):
         _check_comparable(runs[0], matrices[0], run, matrix)
     changes = [
@@ -82,13 +82,18 @@ def compare(
             "so there is nothing to compare; "
             "look at the guards in their reports"
         )
+    return document(runs, limits, changes)
+
+
+def document(runs: Sequence[Run], limits: Mapping[str, float], changes: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return a comparison of runs of any experiment from its changes."""
     failures = [str(entry["text"]) for entry in changes if entry["result"] == "fail"]
     return {
         "schema": SCHEMA,
         "base": str(runs[0].manifest["run_id"]),
         "runs": [_about(run) for run in runs],
         "thresholds": dict(limits),
-        "changes": changes,
+        "changes": list(changes),
         "result": _overall([str(entry["result"]) for entry in changes]),
         "failures": failures,
     }
@@ -100,21 +105,25 @@ def _overall(results: Sequence[str]) -> str:
     return next((word for word in ("fail", "pass", "inconclusive") if word in judged), "none")
 
 
-def _checked(thresholds: Mapping[str, float]) -> dict[str, float]:
+def checked(thresholds: Mapping[str, float], metrics: Mapping[str, bool], runs: int) -> dict[str, float]:
+    """Return the thresholds as numbers. Raises CompareError for bad ones, and for fewer than two runs."""
+    if runs < 2:
+        named = quantity.counted(runs, "run")
+        raise CompareError(f"compare: {named} in compare_run_dirs; name two run directories or more there")
     for metric, limit in thresholds.items():
-        if metric not in METRICS:
-            raise CompareError(f"compare: threshold for {metric!r}: known metrics are {', '.join(METRICS)}")
+        if metric not in metrics:
+            raise CompareError(f"compare: threshold for {metric!r}: known metrics are {', '.join(metrics)}")
         if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
             raise CompareError(f"compare: threshold for {metric} is {limit!r}; must be a change in %, 0 or more")
     return {metric: float(limit) for metric, limit in thresholds.items()}
 
 
-def _about(run: RunDirectory) -> dict[str, Any]:
+def _about(run: Run) -> dict[str, Any]:
     return {"run_id": run.manifest["run_id"], "created": run.manifest["created"], "path": str(run.path)}
 
 
-def _check_usable(run: RunDirectory, allow_invalid: bool, allow_partial: bool) -> None:
-    judged = summary.summarise(run)
+def check_usable(run: Run, judged: Mapping[str, Any], allow_invalid: bool, allow_partial: bool) -> None:
+    """Raise CompareError for a run that was cut short or does not count, as its summary says."""
     if judged["partial"] and not allow_partial:
         raise CompareError(f"{run.path}: {judged['verdict']['sentence']} Resume it, or allow partial runs")
     if judged["verdict"]["result"] == "invalid" and not allow_invalid:
@@ -124,18 +133,24 @@ def _check_usable(run: RunDirectory, allow_invalid: bool, allow_partial: bool) -
 def _check_comparable(base: RunDirectory, base_matrix: Matrix, run: RunDirectory, matrix: Matrix) -> None:
     """Raise CompareError with the first thing that makes the runs' latencies incomparable."""
     why = same_hosts(base.manifest["hosts"], run.manifest["hosts"])
-    why = why or _differing(base.manifest["load"], run.manifest["load"], _LOAD_FACTS)
-    why = why or _differing(base.manifest["schedule"], run.manifest["schedule"], _WINDOW_FACTS)
+    why = why or differing(base.manifest["load"], run.manifest["load"], _LOAD_FACTS)
+    why = why or differing(base.manifest["schedule"], run.manifest["schedule"], WINDOW_FACTS)
     for part in ("load", "service"):
-        why = why or _differing(base.manifest[part], run.manifest[part], _WORK_FACTS)
+        why = why or differing(base.manifest[part], run.manifest[part], _WORK_FACTS)
     why = why or _rates_differ(base_matrix, matrix)
     if why:
-        raise CompareError(
-            f"{base.path} and {run.path} cannot be compared: {why}; compare runs that differ in what you look at only"
-        )
+        raise incomparable(base, run, why)
 
 
-def _differing(first: Mapping[str, Any], second: Mapping[str, Any], facts: Sequence[tuple[str, str]]) -> str | None:
+def incomparable(base: Run, run: Run, why: str) -> CompareError:
+    """Return the error for two runs that cannot be compared."""
+    return CompareError(
+        f"{base.path} and {run.path} cannot be compared: {why}; compare runs that differ in what you look at only"
+    )
+
+
+def differing(first: Mapping[str, Any], second: Mapping[str, Any], facts: Sequence[tuple[str, str]]) -> str | None:
+    """Return the first fact that differs, in words; None when all are the same."""
     for key, name in facts:
         if first.get(key) != second.get(key):
             return f"the {name} is {first.get(key)!r} in one and {second.get(key)!r} in the other"
@@ -167,37 +182,52 @@ def _common(first: Matrix, second: Matrix) -> list[Point]:
 
 def _changes(first: Matrix, second: Matrix, run_id: str, limits: Mapping[str, float]) -> list[dict[str, Any]]:
     return [
-        _change(point, metric, first.values(point, metric), second.values(point, metric), run_id, limits.get(metric))
+        {
+            **point.as_dict(),
+            **change(
+                (point.mode, point.described()),
+                (metric, METRICS[metric]),
+                (first.values(point, metric), second.values(point, metric)),
+                run_id,
+                limits.get(metric),
+            ),
+        }
         for point in _common(first, second)
         for metric in METRICS
         if first.values(point, metric) and second.values(point, metric)
     ]
 
 
-def _change(
-    point: Point,
-    metric: str,
-    before: Mapping[int, float],
-    after: Mapping[int, float],
+def change(
+    place: tuple[str, str],
+    measure: tuple[str, bool],
+    values: tuple[Mapping[int, float], Mapping[int, float]],
     run_id: str,
     limit: float | None,
 ) -> dict[str, Any]:
-    left, right = ([math.log(value) for value in values.values() if value > 0.0] for values in (before, after))
+    """Return how a figure changed between two runs.
+
+    :param place: what was measured, and words that tell it from others of that name.
+    :param measure: the metric, and whether more of it is worse.
+    :param values: by block, before and after; at least one each.
+    """
+    metric, more_is_worse = measure
+    before, after = values
+    left, right = ([math.log(value) for value in side.values() if value > 0.0] for side in values)
     blocks = min(len(left), len(right))
-    change = statistics.to_pct(statistics.difference_interval(left, right)) if blocks >= 2 else None
-    result = _result(change, limit, METRICS[metric], blocks)
-    where = f"{point.mode}{point.described()}"
+    found = statistics.to_pct(statistics.difference_interval(left, right)) if blocks >= 2 else None
     return {
-        **point.as_dict(),
+        "place": place[0],
+        "where": place[1],
         "run_id": run_id,
         "metric": metric,
         "before": round(stdlib_statistics.median(before.values()), 4),
         "after": round(stdlib_statistics.median(after.values()), 4),
-        "change_pct": None if change is None else change.as_dict(),
+        "change_pct": None if found is None else found.as_dict(),
         "blocks": [len(before), len(after)],
         "threshold_pct": limit,
-        "result": result,
-        "text": f"{run_id}: {where}: {metric} {_words(change, limit)}",
+        "result": _result(found, limit, more_is_worse, blocks),
+        "text": f"{run_id}: {place[0]}{place[1]}: {metric} {_words(found, limit)}",
     }
 
 
@@ -233,12 +263,11 @@ def junit_xml(comparison: Mapping[str, Any]) -> str:
         skipped=str(counts["inconclusive"]),
     )
     for entry in cases:
-        point = Point(entry["mode"], entry["load_point"], entry["aggressor"])
         case = ElementTree.SubElement(
             suite,
             "testcase",
-            classname=f"{entry['run_id']}.{entry['mode']}",
-            name=f"{entry['metric']}{point.described()}",
+            classname=f"{entry['run_id']}.{entry['place']}",
+            name=f"{entry['metric']}{entry['where']}",
         )
         if entry["result"] == "fail":
             ElementTree.SubElement(case, "failure", message=entry["text"])

@@ -16,21 +16,14 @@ from ansible_collections.colocation.testbed.plugins.module_utils.measure import 
     schedule,
     verdict,
 )
-from ansible_collections.colocation.testbed.plugins.plugin_utils.measured import Matrix, Measured, Point
+from ansible_collections.colocation.testbed.plugins.plugin_utils import guard_rows
+from ansible_collections.colocation.testbed.plugins.plugin_utils.measured import Matrix, Point
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ansible_collections.colocation.testbed.plugins.module_utils.measure.effects import Effect
     from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import Cell, GuardResult
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One guard in one measurement."""
-
-    item: Measured
-    result: GuardResult
 
 
 @dataclass(frozen=True)
@@ -64,10 +57,14 @@ class GuardTable:
         """Return one entry for each guard that applied, in the order of the table of limits."""
         rows = []
         for guard in limits.GUARDS:
-            findings = self._findings(guard.name)
+            findings = guard_rows.findings(self.matrix.measured, guard.name)
             if findings:
                 rows.append(self._row(guard, findings))
-            rows += [self._run_row(guard, result) for result in self.run_results if result.guard == guard.name]
+            rows += [
+                guard_rows.run_row(guard, result, self.matrix.measured)
+                for result in self.run_results
+                if result.guard == guard.name
+            ]
         return rows
 
     def invalid_reasons(self) -> tuple[verdict.Reason, ...]:
@@ -131,63 +128,10 @@ class GuardTable:
             if item.record.kept and item.point == point and any(result.collapse for result in item.validity)
         )
 
-    def _findings(self, name: str) -> list[Finding]:
-        return [
-            Finding(item, result) for item in self.matrix.measured for result in item.validity if result.guard == name
-        ]
-
-    def _row(self, guard: limits.Guard, findings: Sequence[Finding]) -> dict[str, Any]:
-        tripped = [finding for finding in findings if not finding.result.ok]
-        counted = [finding for finding in findings if finding.item.record.kept]
-        bad = [finding for finding in counted if not finding.result.ok and not finding.result.collapse]
+    def _row(self, guard: limits.Guard, findings: Sequence[guard_rows.Finding]) -> dict[str, Any]:
         blamed = [cell for cell, blame in self.lost.items() if any(result.guard == guard.name for result in blame)]
-        figures = [finding.result.figure for finding in counted or findings]
-        return {
-            "guard": guard.name,
-            "title": guard.title,
-            "limit": findings[0].result.limit,
-            "unit": guard.unit,
-            "worst": None if None in figures else max(figure for figure in figures if figure is not None),
-            "measurements": len(findings),
-            "tripped": len(tripped),
-            "where": [finding.item.record.name for finding in tripped],
-            "ok": not bad and not blamed,
-            "text": _text(len(findings), tripped, bad, len(blamed)),
-        }
-
-    def _run_row(self, guard: limits.Guard, result: GuardResult) -> dict[str, Any]:
-        return {
-            "guard": guard.name,
-            "title": guard.title,
-            "limit": result.limit,
-            "unit": guard.unit,
-            "worst": result.figure,
-            "measurements": sum(item.record.kept for item in self.matrix.measured),
-            "tripped": int(not result.ok),
-            "where": [],
-            "ok": result.ok,
-            "text": result.text,
-        }
-
-
-def _text(total: int, tripped: Sequence[Finding], bad: Sequence[Finding], blamed: int) -> str:
-    if not tripped:
-        return "held in the only measurement" if total == 1 else f"held in all {total} measurements"
-    counted = quantity.counted(total, "measurement")
-    shown = (bad or tripped)[0]
-    first = f"first in {shown.item.record.name}: {shown.result.text}"
-    if bad:
-        return f"tripped in {len(bad)} of {counted} that count; {first}"
-    if blamed:
-        return f"tripped in every attempt at {quantity.counted(blamed, 'cell')}; {first}"
-    starved = sum(finding.result.collapse for finding in tripped)
-    if starved:
-        return f"the service could not keep up in {starved} of {counted}, which count; {first}"
-    return f"tripped in {len(tripped)} of {counted}, which do not count and were measured again; {first}"
+        return guard_rows.row(guard, findings, len(blamed))
 
 
 def _blame(matrix: Matrix, cell: Cell) -> tuple[GuardResult, ...]:
-    """Return what spoiled a lost cell for good; nothing when one attempt at least was spoiled by noise alone."""
-    attempts = [item for item in matrix.measured if item.record.key == cell.key]
-    causes = [[result for result in item.validity if not result.ok and not result.noise] for item in attempts]
-    return tuple(causes[0]) if causes and all(causes) else ()
+    return guard_rows.blame([item for item in matrix.measured if item.record.key == cell.key])

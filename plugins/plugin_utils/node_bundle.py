@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 PREFIX = "ansible_collections.colocation.testbed."
 # The modules of the tool's commands; what they import, directly or not, is packed with them.
-COMMANDS = ("supervise", "sample", "pm_qos_holder", "load", "bandwidth_apply")
+COMMANDS = (
+    *("supervise", "sample", "pm_qos_holder", "load", "bandwidth_apply"),
+    *("count_received", "echo", "probe", "receive", "send"),
+)
 # The earliest time that a zip file can hold: time stamps of the checkout must not change the bytes.
 _TIME = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o100644 << 16

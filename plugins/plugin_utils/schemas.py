@@ -15,7 +15,19 @@ if TYPE_CHECKING:
     import jsonschema
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schemas"
-NAMES = ("manifest", "measurement", "load", "sample", "policy", "validity", "summary")
+NAMES = (
+    "manifest",
+    "measurement",
+    "load",
+    "sample",
+    "policy",
+    "validity",
+    "summary",
+    "bandwidth-manifest",
+    "bandwidth-measurement",
+    "traffic",
+    "bandwidth-summary",
+)
 
 
 class SchemaError(Exception):

@@ -233,11 +233,12 @@ def _cell(matrix: Matrix, point: Point) -> dict[str, Any]:
         "measured": len(attempts),
         "kept": sum(item.record.kept for item in attempts),
         "rate_rps": next((item.record.rate_rps for item in attempts), None),
-        "metrics": {metric: _metric(list(matrix.values(point, metric).values())) for metric in figures.METRICS},
+        "metrics": {name: metric(list(matrix.values(point, name).values())) for name in figures.METRICS},
     }
 
 
-def _metric(values: list[float]) -> dict[str, Any] | None:
+def metric(values: list[float]) -> dict[str, Any] | None:
+    """Return a figure over blocks: median with its interval, range and values; None without any."""
     if not values:
         return None
     interval = statistics.median_interval(values)
@@ -273,4 +274,4 @@ def _interval(interval: Interval | None) -> dict[str, float] | None:
     return None if interval is None else interval.as_dict()
 
 
-__all__ = ["RunDirectoryError", "summarise"]
+__all__ = ["RunDirectoryError", "metric", "summarise"]

@@ -37,6 +37,15 @@ QUICK: Mapping[str, Any] = {
         "baseline_spread": 10_000,
         "too_good": 100,
     },
+    "bandwidth_matrix_window_s": 2,
+    "bandwidth_matrix_repeat_cap": 0,
+    "bandwidth_matrix_limits": {
+        "steal": 100,
+        "foreign_cpu": 100,
+        "receiver_cpu": 100,
+        "probe_complete": 100,
+        "intervals_complete": 50,
+    },
 }
 
 
@@ -109,7 +118,8 @@ class Lab:
         """Return the command line of a playbook."""
         path = self.folder / "hosts.yml"
         path.write_text(yaml.safe_dump(inventory()))
-        given = {"matrix_results_dir": str(self.results), "report_results_dir": str(self.results), **variables}
+        places = ("matrix_results_dir", "bandwidth_matrix_results_dir", "report_results_dir")
+        given = {**dict.fromkeys(places, str(self.results)), **variables}
         return ["ansible-playbook", "-i", str(path), playbook, "-e", json.dumps(given), *options]
 
     def play(self, playbook: str, *options: str, **variables: Any) -> Played:

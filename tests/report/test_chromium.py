@@ -9,6 +9,7 @@ import pytest
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import build, digest
 from tests.report import browser as chromium
+from tests.support import synthetic_bandwidth_run
 from tests.support.synthetic_readings import THREE_MODES, Behaviour, Options
 from tests.support.synthetic_run import make_run
 
@@ -38,6 +39,13 @@ RUNS = {
         modes={**THREE_MODES, "a_mode_with.a-very-long-name_that-somebody-made-up": Behaviour(latency_factor=1.3)},
     ),
 }
+BANDWIDTH_RUNS = {
+    "bandwidth": synthetic_bandwidth_run.Options(run_id="bandwidth"),
+    "bandwidth_invalid": synthetic_bandwidth_run.Options(
+        run_id="bandwidth_invalid", faults={("class_count", "ebpf", block): "receiver_busy" for block in (1, 2, 3)}
+    ),
+}
+PAGES = list(itertools.product([*RUNS, *BANDWIDTH_RUNS], SIZES, ("light", "dark")))
 CONTRAST = """
 const seen = [];
 const luminance = (rgb) => {
@@ -72,6 +80,10 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             run = make_run(tmp_path_factory.mktemp("results") / name, options)
             build.write(build.build(run.path))
             made[name] = run.path / "report.html"
+    for name, asked in BANDWIDTH_RUNS.items():
+        folder = tmp_path_factory.mktemp("results") / name
+        build.write(build.build(synthetic_bandwidth_run.make_bandwidth_run(folder, asked).path))
+        made[name] = folder / "report.html"
     return made
 
 
@@ -93,7 +105,9 @@ def test_the_table_of_modes_fits_a_desk(page, reports, name):
     assert all(needed <= there for needed, there in widths)
 
 
-@pytest.mark.parametrize(("name", "size", "theme"), list(itertools.product(RUNS, SIZES, ("light", "dark"))))
+@pytest.mark.parametrize(
+    ("name", "size", "theme"), list(itertools.product([*RUNS, *BANDWIDTH_RUNS], SIZES, ("light", "dark")))
+)
 def test_page_opens_clean_and_never_scrolls_sideways(page, reports, tmp_path, name, size, theme):
     page.resize(*SIZES[size])
     page.open(reports[name], theme)
@@ -112,10 +126,10 @@ def test_page_opens_clean_and_never_scrolls_sideways(page, reports, tmp_path, na
     assert (tmp_path / "page.png").stat().st_size > 20_000
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_text_of_figures_can_be_read(page, reports, size):
+@pytest.mark.parametrize(("name", "size"), list(itertools.product(("plain", "bandwidth"), SIZES)))
+def test_text_of_figures_can_be_read(page, reports, name, size):
     page.resize(*SIZES[size])
-    page.open(reports["plain"])
+    page.open(reports[name])
     heights = page.run(
         "return Array.from(document.querySelectorAll('svg.plot text')).filter((t) => t.getBoundingClientRect().width)"
         ".map((t) => [parseFloat(getComputedStyle(t).fontSize), t.getScreenCTM()])"
@@ -125,10 +139,10 @@ def test_text_of_figures_can_be_read(page, reports, size):
     assert min(heights) >= 7.5
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_text_has_contrast(page, reports, theme):
+@pytest.mark.parametrize(("name", "theme"), list(itertools.product(("grid", "bandwidth"), ("light", "dark"))))
+def test_text_has_contrast(page, reports, name, theme):
     page.resize(*SIZES["desk"])
-    page.open(reports["grid"], theme)
+    page.open(reports[name], theme)
     seen = page.run(CONTRAST, "p, h1, h2, h3, th, td, dd, dt, li, .chip, .interval, .description, summary, option")
     poor = [entry for entry in seen if entry[0] < 4.5]
     assert len(seen) > 100

@@ -177,7 +177,7 @@ def _cpu(elapsed_s: float, busy: float, steal_s: float) -> dict[str, float]:
     }
 
 
-def _group(elapsed_s: float, cpu_share: float, wait_share: float, tasks: int) -> dict[str, float]:
+def group_reading(elapsed_s: float, cpu_share: float, wait_share: float, tasks: int) -> dict[str, float]:
     return {
         "cpu_s": 50 + elapsed_s * cpu_share,
         "throttled_s": 0.0,
@@ -189,7 +189,9 @@ def _group(elapsed_s: float, cpu_share: float, wait_share: float, tasks: int) ->
     }
 
 
-def _common(window: Window, elapsed_s: float, offset_s: float, busy: float, cpu: str, steal_s: float) -> dict[str, Any]:
+def common_reading(
+    window: Window, elapsed_s: float, offset_s: float, busy: float, cpu: str, steal_s: float
+) -> dict[str, Any]:
     held = window.options.pm_qos_held
     step_s = 3.0 if window.fault == "clock_step" and elapsed_s > window.options.window_s / 2 else 0.0
     return {
@@ -225,14 +227,14 @@ def tested_sample(window: Window, elapsed_s: float) -> dict[str, Any]:
     if behaviour.batch or fault == "foreign_batch":
         processes["batch"] = {"alive": running, "group": "batch" if running else None}
     done = 0 if fault == "no_progress" else int(frames)
-    batch_group = _group(elapsed_s + 2, batch, 0.3 if behaviour.batch else 0.0, 3 if running else 0)
+    batch_group = group_reading(elapsed_s + 2, batch, 0.3 if behaviour.batch else 0.0, 3 if running else 0)
     if fault == "foreign_burst" and elapsed_s >= window.options.window_s / 2:
         # Somebody else had a quarter of a second that the batch workload would have had.
         batch_group["cpu_s"] -= 0.25
     return {
-        **_common(window, elapsed_s, window.options.clock_offset_s, service + batch + foreign, "0", steal_s),
+        **common_reading(window, elapsed_s, window.options.clock_offset_s, service + batch + foreign, "0", steal_s),
         "groups": {
-            "service": _group(elapsed_s + 2, service, 0.01 * behaviour.latency_factor, 2),
+            "service": group_reading(elapsed_s + 2, service, 0.01 * behaviour.latency_factor, 2),
             "batch": batch_group,
         },
         "work": {"batch": {"unit": "frames", "done": done}} if behaviour.batch else {},
@@ -254,8 +256,8 @@ def _policy_values(window: Window, rewritten: bool = False) -> dict[str, str]:
 def load_sample(window: Window, elapsed_s: float) -> dict[str, Any]:
     """Return one line of the load node."""
     return {
-        **_common(window, elapsed_s, 0.0, 0.12, "1", 0.0),
-        "groups": {"load": _group(elapsed_s + 2, 0.11, 0.001, 2)},
+        **common_reading(window, elapsed_s, 0.0, 0.12, "1", 0.0),
+        "groups": {"load": group_reading(elapsed_s + 2, 0.11, 0.001, 2)},
         "work": {},
         "processes": {},
         "policy": {},

@@ -100,16 +100,33 @@ def judge_upper(
     return Judgement(INCONCLUSIVE, (f"{text}: the interval holds both sides{can}",))
 
 
-def judge_lower(figure: Interval | None, objective: float, blocks: int, unit: str) -> Judgement:
+def judge_lower(figure: Interval | None, objective: float, blocks: int, unit: str, digits: int = 1) -> Judgement:
     """Compare a figure with the least that is wanted: the interval must lie above it as a whole."""
     if blocks < statistics.MIN_BLOCKS or figure is None:
         return _too_few(blocks)
-    text = f"{figure.value:.1f} {unit} ({figure.low:.1f} to {figure.high:.1f}), wanted are at least {objective:g}"
+    text = f"{_figure(figure, unit, digits)}, wanted are at least {objective:g}"
     if figure.low >= objective:
         return Judgement(PASS, (text,))
     if figure.high < objective:
         return Judgement(FAIL, (text,))
     return Judgement(INCONCLUSIVE, (f"{text}: the interval holds both sides",))
+
+
+def judge_most(figure: Interval | None, objective: float, blocks: int, unit: str, digits: int = 1) -> Judgement:
+    """Compare a figure with the most that is allowed: the interval must lie below it, or end on it, as a whole."""
+    if blocks < statistics.MIN_BLOCKS or figure is None:
+        return _too_few(blocks)
+    text = f"{_figure(figure, unit, digits)}, allowed are {objective:g}"
+    if figure.high <= objective:
+        return Judgement(PASS, (text,))
+    if figure.low > objective:
+        return Judgement(FAIL, (text,))
+    return Judgement(INCONCLUSIVE, (f"{text}: the interval holds both sides",))
+
+
+def _figure(figure: Interval, unit: str, digits: int) -> str:
+    value = f"{figure.value:.{digits}f} {unit}".strip()
+    return f"{value} ({figure.low:.{digits}f} to {figure.high:.{digits}f})"
 
 
 def _too_few(blocks: int) -> Judgement:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Callable
+from typing import Any, Callable, TypeVar
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import guards_host, guards_load, limits
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import GuardResult, MeasurementRecord
+from ansible_collections.colocation.testbed.plugins.module_utils.measure.records_traffic import BandwidthRecord
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.scene import Scene, scene
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.series import Sample
+
+RecordT = TypeVar("RecordT", MeasurementRecord, BandwidthRecord)
 
 _GUARDS: Mapping[str, Callable[[Scene], GuardResult]] = {
     "pm_qos_held": guards_host.pm_qos_held,
@@ -61,7 +64,7 @@ def tripped(results: Sequence[GuardResult]) -> tuple[GuardResult, ...]:
     return tuple(result for result in results if not result.ok)
 
 
-def judged(record: MeasurementRecord, results: Sequence[GuardResult]) -> MeasurementRecord:
+def judged(record: RecordT, results: Sequence[GuardResult]) -> RecordT:
     """Return the record with its outcome: kept unless a repeatable guard tripped, and all reasons in words.
 
     A measurement whose only tripped guards are not repeatable counts as measured, so that a run that is invalid by

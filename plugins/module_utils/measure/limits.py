@@ -5,33 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import GuardResult
+from ansible_collections.colocation.testbed.plugins.module_utils.measure import limits_traffic
+from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import Guard, GuardResult
+
+__all__ = ["GUARDS", "TRAFFIC", "Guard", "LimitsError", "check", "limit_of", "result", "unit_of"]
 
 
 class LimitsError(Exception):
     """A limit is not one; the text says which and what is allowed."""
-
-
-@dataclass(frozen=True)
-class Guard:
-    """One guard: ``title`` says what it asks, ``broken`` what is so when it tripped.
-
-    ``repeatable`` and ``noise`` as in GuardResult; ``scope`` is measurement or run.
-    """
-
-    name: str
-    title: str
-    broken: str
-    limit: float
-    unit: str
-    why: str
-    repeatable: bool
-    noise: bool
-    scope: str = "measurement"
 
 
 # Not repeatable is what follows from the configuration or from the mode itself: every repeat would meet it again, and
@@ -202,7 +186,9 @@ GUARDS: tuple[Guard, ...] = (
     ),
 )
 
-BY_NAME: Mapping[str, Guard] = {guard.name: guard for guard in GUARDS}
+BY_NAME: Mapping[str, Guard] = {guard.name: guard for guard in (*GUARDS, *limits_traffic.GUARDS)}
+#: The guards of the bandwidth experiment: some of the matrix's, and its own.
+TRAFFIC: tuple[Guard, ...] = (*(BY_NAME[name] for name in limits_traffic.SHARED), *limits_traffic.GUARDS)
 
 #: Limits that a guard uses beside its own: name, default, unit, why.
 DEEP_ENTRIES = "pm_qos_deep_entries_per_s"
@@ -219,12 +205,12 @@ def limit_of(name: str, overrides: Mapping[str, Any]) -> float:
     return BY_NAME[name].limit if name in BY_NAME else AUXILIARY[name]
 
 
-def check(overrides: Mapping[str, Any]) -> None:
+def check(overrides: Mapping[str, Any], guards: Sequence[Guard] = GUARDS) -> None:
     """Check limits that a user set. Raises LimitsError naming the first that is unknown or no number from 0 up."""
+    known = {*(guard.name for guard in guards), *(AUXILIARY if guards is GUARDS else ())}
     for name, value in overrides.items():
-        if name not in BY_NAME and name not in AUXILIARY:
-            known = ", ".join(sorted([*BY_NAME, *AUXILIARY]))
-            raise LimitsError(f"limits: {name!r} is no guard; known are {known}")
+        if name not in known:
+            raise LimitsError(f"limits: {name!r} is no guard; known are {', '.join(sorted(known))}")
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
             raise LimitsError(f"limits: {name} is {value!r}; must be a number from 0 up in {unit_of(name)}")
 

@@ -117,6 +117,24 @@ class MeasurementRecord:
 
 
 @dataclass(frozen=True)
+class Guard:
+    """One guard: ``title`` says what it asks, ``broken`` what is so when it tripped.
+
+    ``repeatable`` and ``noise`` as in GuardResult; ``scope`` is measurement or run.
+    """
+
+    name: str
+    title: str
+    broken: str
+    limit: float
+    unit: str
+    why: str
+    repeatable: bool
+    noise: bool
+    scope: str = "measurement"
+
+
+@dataclass(frozen=True)
 class GuardResult:
     """What a guard found: a figure that must not exceed its limit. ``figure`` None is no data, which is not ok.
 

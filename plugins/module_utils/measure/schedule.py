@@ -9,18 +9,27 @@ import hashlib
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar, Union
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import (
     Cell,
     MeasurementRecord,
     has_batch,
 )
+from ansible_collections.colocation.testbed.plugins.module_utils.measure.records_traffic import (
+    BandwidthCell,
+    BandwidthRecord,
+)
 
 __all__ = ["Cell", "Config", "Progress", "ScheduleError", "arrival_seed", "derive_seed", "plan", "shuffled"]
 
 #: Lua keeps numbers as doubles and wrk's script multiplies them, so arrival seeds stay below this.
 _SEED_LIMIT = 2**31 - 1
+
+CellT = TypeVar("CellT", bound=Union[Cell, BandwidthCell])
+ItemT = TypeVar("ItemT")
+Done = Sequence[Union[MeasurementRecord, BandwidthRecord]]
+Key = tuple[Any, ...]
 
 
 class ScheduleError(Exception):
@@ -72,7 +81,7 @@ def arrival_seed(run_seed: int, block: int, load_point: float) -> int:
     return derive_seed("arrivals", run_seed, block, float(load_point))
 
 
-def shuffled(items: Sequence[Cell], seed: int) -> list[Cell]:
+def shuffled(items: Sequence[ItemT], seed: int) -> list[ItemT]:
     """Return the items in an order that depends on the seed only.
 
     Fisher and Yates by hand, since only ``random()`` is guaranteed to give the same sequence in all Python versions
@@ -119,16 +128,16 @@ def plan(config: Config) -> tuple[Cell, ...]:
     return tuple(order)
 
 
-class Progress:
+class Progress(Generic[CellT]):
     """What is left of a plan: a pure function of the plan and of the measurements on disk, so resuming is no case."""
 
-    def __init__(self, cells: Sequence[Cell], repeat_cap: int) -> None:
+    def __init__(self, cells: Sequence[CellT], repeat_cap: int) -> None:
         """Keep the plan; a cell is attempted at most ``repeat_cap`` + 1 times."""
         self._cells = tuple(cells)
         self._repeat_cap = repeat_cap
         self._blocks = sorted({cell.block for cell in self._cells})
 
-    def next_cell(self, done: Sequence[MeasurementRecord]) -> Cell | None:
+    def next_cell(self, done: Done) -> CellT | None:
         """Return the cell to measure next, with its attempt, or None when nothing is left.
 
         Within a block the cells that were never measured come first, in the order of the plan; then those whose
@@ -140,22 +149,22 @@ class Progress:
                 return min(open_cells, key=lambda cell: cell.attempt)
         return None
 
-    def remaining(self, done: Sequence[MeasurementRecord]) -> int:
+    def remaining(self, done: Done) -> int:
         """Return how many measurements are left at least, when none of them has to be repeated."""
         return sum(len(self._open(block, done)) for block in self._blocks)
 
-    def exhausted(self, done: Sequence[MeasurementRecord]) -> tuple[Cell, ...]:
+    def exhausted(self, done: Done) -> tuple[CellT, ...]:
         """Return the cells that were attempted as often as the cap allows, and of which no measurement counts."""
         attempts, kept = _tally(done)
         return tuple(
             cell for cell in self._cells if cell.key not in kept and attempts.get(cell.key, 0) > self._repeat_cap
         )
 
-    def complete(self, done: Sequence[MeasurementRecord]) -> bool:
+    def complete(self, done: Done) -> bool:
         """Return whether every cell was had or given up."""
         return self.next_cell(done) is None
 
-    def _open(self, block: int, done: Sequence[MeasurementRecord]) -> list[Cell]:
+    def _open(self, block: int, done: Done) -> list[CellT]:
         attempts, kept = _tally(done)
         return [
             replace(cell, attempt=attempts.get(cell.key, 0) + 1)
@@ -164,11 +173,9 @@ class Progress:
         ]
 
 
-def _tally(
-    done: Sequence[MeasurementRecord],
-) -> tuple[dict[tuple[int, str, float, str], int], dict[tuple[int, str, float, str], bool]]:
-    attempts: dict[tuple[int, str, float, str], int] = {}
-    kept: dict[tuple[int, str, float, str], bool] = {}
+def _tally(done: Done) -> tuple[dict[Key, int], dict[Key, bool]]:
+    attempts: dict[Key, int] = {}
+    kept: dict[Key, bool] = {}
     for record in done:
         attempts[record.key] = attempts.get(record.key, 0) + 1
         if record.kept:

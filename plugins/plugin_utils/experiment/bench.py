@@ -119,8 +119,8 @@ class Bench:
         if "error" in load:
             raise BenchError(f"{self._testbed.load.name}: the load generator failed: {load['error']}")
         samples = {
-            self._testbed.tested.name: _content(tested_results, self._testbed.tested.path(specs.SAMPLES)),
-            self._testbed.load.name: _content(load_results, self._testbed.load.path(specs.SAMPLES)),
+            self._testbed.tested.name: content(tested_results, self._testbed.tested.path(specs.SAMPLES)),
+            self._testbed.load.name: content(load_results, self._testbed.load.path(specs.SAMPLES)),
         }
         return Raw(
             load=load,
@@ -223,7 +223,8 @@ class Bench:
         return self._settings.warmup_s + self._settings.window_s + START_SLACK_S + specs.GRACE_S
 
 
-def _content(results: Mapping[str, Any], path: str) -> bytes:
+def content(results: Mapping[str, Any], path: str) -> bytes:
+    """Return a file that module process brought along, empty where there was none."""
     entry = results["contents"].get(path)
     return b"" if entry is None else zlib.decompress(base64.b64decode(entry["content_b64_zlib"]))
 
@@ -241,7 +242,7 @@ def _ended(results: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _json(results: Mapping[str, Any], path: str, host: str) -> dict[str, Any]:
-    content = _content(results, path)
-    if not content:
+    found = content(results, path)
+    if not found:
         raise BenchError(f"{host}: {path} was not written; look at {path.rsplit('/', 1)[0]}/processes/load.log")
-    return dict(json.loads(content))
+    return dict(json.loads(found))

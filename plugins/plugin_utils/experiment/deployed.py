@@ -122,12 +122,12 @@ def read(tested: Host, load: Host) -> Testbed:
 
     :raises DeployedError: where a role has not run on a host; the text names fact, host and remedy.
     """
-    service = _fact(tested, "latency_service_deployed")
-    batch = _fact(tested, "batch_workload_deployed")
-    wrk = _fact(load, "load_generator_wrk")
+    service = fact(tested, "latency_service_deployed")
+    batch = fact(tested, "batch_workload_deployed")
+    wrk = fact(load, "load_generator_wrk")
     return Testbed(
-        tested=_node(tested),
-        load=_node(load),
+        tested=node(tested),
+        load=node(load),
         service=Service(
             process=dict(service["process"]),
             address=str(service["address"]),
@@ -147,17 +147,19 @@ def read(tested: Host, load: Host) -> Testbed:
     )
 
 
-def _node(host: Host) -> Node:
-    fact = _fact(host, "node_deployed")
+def node(host: Host) -> Node:
+    """Return how role node prepared a host. Raises DeployedError."""
+    found = fact(host, "node_deployed")
     names = ("state_dir", "cgroup_root", "cpus", "housekeeping_cpus", "python", "manager")
-    return Node(host=host, **{name: str(fact[name]) for name in names})
+    return Node(host=host, **{name: str(found[name]) for name in names})
 
 
-def _fact(host: Host, name: str) -> dict[str, Any]:
-    fact = host.variable(name)
-    if not fact:
+def fact(host: Host, name: str) -> dict[str, Any]:
+    """Return a fact that a role sets. Raises DeployedError where it is missing."""
+    found = host.variable(name)
+    if not found:
         raise DeployedError(
             f"{host.name}: the fact {name} is missing, so nothing was deployed in this play; "
             "run site.yml, or playbook provision before the matrix in the same command"
         )
-    return dict(fact)
+    return dict(found)

@@ -92,7 +92,7 @@ class Matrix:
     def _open(self, hosts: Mapping[str, Any]) -> tuple[rundir.RunDirectory, bool]:
         used = orders.used_definitions(self._settings, self._definitions)
         mark = manifest.fingerprint(self._testbed, self._settings, used, hosts)
-        found = preparation.run_to_resume(self._settings, mark)
+        found = preparation.run_to_resume(self._settings, mark, rundir.RunDirectory)
         if found is not None:
             self._show(f"resuming run {found.path.name}: {len(found.measurements())} measurements are there")
             return found, True

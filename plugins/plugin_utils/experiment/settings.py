@@ -74,8 +74,8 @@ def from_arguments(arguments: Mapping[str, Any], where: str = "matrix_") -> Matr
     if problems:
         raise SettingsError(problems)
     return MatrixSettings(
-        tested=_hosts(arguments["tested"])[0],
-        load=_hosts(arguments["load"])[0],
+        tested=hosts(arguments["tested"])[0],
+        load=hosts(arguments["load"])[0],
         modes=tuple(map(str, arguments["modes"])),
         load_points=tuple(map(float, arguments["load_points"])),
         aggressors=tuple(map(str, arguments["aggressors"])),
@@ -95,20 +95,32 @@ def _problems(arguments: Mapping[str, Any], where: str) -> Iterator[str]:
         yield f"{where}{name} is null: give it a value, or leave it out for the default"
     if missing:
         return
-    for name, (low, high, why) in RANGES.items():
-        if not low <= int(arguments[name]) <= high:
-            yield f"{where}{name} is {arguments[name]}: allowed are {low} to {high} ({why}); change it"
+    yield from range_problems(arguments, RANGES, where)
     yield from _of_lists(arguments, where)
     yield from _of_load(arguments, where)
     run_id = str(arguments["run_id"])
     if run_id and not RUN_ID.fullmatch(run_id):
         yield f"{where}run_id is {run_id!r}: allowed are letters, digits, dot, dash and underscore"
+    yield from host_problems(arguments)
+
+
+def range_problems(
+    arguments: Mapping[str, Any], ranges: Mapping[str, tuple[int, int, str]], where: str
+) -> Iterator[str]:
+    """Yield a sentence for each whole number outside its range (lowest, highest, why)."""
+    for name, (low, high, why) in ranges.items():
+        if not low <= int(arguments[name]) <= high:
+            yield f"{where}{name} is {arguments[name]}: allowed are {low} to {high} ({why}); change it"
+
+
+def host_problems(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each of the groups 'tested' and 'load' that does not have exactly one host."""
     for group in ("tested", "load"):
-        hosts = _hosts(arguments[group])
-        if len(hosts) != 1:
-            found = ", ".join(hosts) or "none"
+        found = hosts(arguments[group])
+        if len(found) != 1:
+            names = ", ".join(found) or "none"
             yield (
-                f"inventory group {group!r} has {len(hosts)} hosts ({found}): exactly one is needed; "
+                f"inventory group {group!r} has {len(found)} hosts ({names}): exactly one is needed; "
                 "correct the group in your inventory or choose with --limit"
             )
 
@@ -144,5 +156,6 @@ def _of_load(arguments: Mapping[str, Any], where: str) -> Iterator[str]:
             yield f"{where}limits.{name} is {limit!r}: a guard's limit is a number; correct it"
 
 
-def _hosts(value: Any) -> list[str]:
+def hosts(value: Any) -> list[str]:
+    """Return the names of hosts of an argument that may be one name or a list."""
     return [value] if isinstance(value, str) else [str(name) for name in value]

@@ -13,11 +13,15 @@ from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import limits
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation import PolicyError
 from ansible_collections.colocation.testbed.plugins.plugin_utils import definitions, lab_inventory
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment import scenarios
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment import (
+    settings as bandwidth_settings,
+)
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import orders, preparation, settings
 from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutorError
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import controller, demands, hosts, variables
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight.rows import Row
-from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectoryError
+from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory, RunDirectoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -72,7 +76,8 @@ class Survey:
         if stopped:
             return found
         bad = {row.what for row in found if row.level == "missing"}
-        return [*found, *self._matrix({name: value for name, value in user_variables.items() if name not in bad})]
+        good = {name: value for name, value in user_variables.items() if name not in bad}
+        return [*found, *self._matrix(good), *self._bandwidth(good)]
 
     def of_inventory(self) -> Iterator[Row]:
         """Yield the rows of the variables that the inventory gives each host, without asking it."""
@@ -142,18 +147,13 @@ class Survey:
         machine.run("lab_guests", {**given, "hosts": lab_hosts}, check_mode=True)
 
     def _matrix(self, given: Mapping[str, Any]) -> Iterator[Row]:
-        arguments = {
-            name.removeprefix("matrix_"): self._value(given, name)
-            for name in self._options
-            if name.startswith("matrix_")
-        }
-        arguments |= {"tested": self._groups["tested"], "load": self._groups["load"]}
+        arguments = self._arguments(given, "matrix_")
         problems: list[str] = []
         try:
             wanted = settings.from_arguments(arguments)
             yield controller.free(wanted.tested)
             yield controller.results(wanted.results_dir)
-            preparation.check_run_id(wanted)
+            preparation.check_run_id(wanted, RunDirectory)
             limits.check(wanted.limits)
             self._modes = wanted.modes
             self._definitions = definitions.load_definitions(
@@ -172,6 +172,29 @@ class Survey:
         except (limits.LimitsError, PolicyError, preparation.PreparationError, RunDirectoryError) as exc:
             problems = [str(exc)]
         yield from controller.sentences("matrix", "valid", problems)
+
+    def _bandwidth(self, given: Mapping[str, Any]) -> Iterator[Row]:
+        prefix = bandwidth_settings.PREFIX
+        if not any(name.startswith(prefix) for name in given):
+            return
+        arguments = self._arguments(given, prefix)
+        problems: list[str] = []
+        try:
+            wanted = bandwidth_settings.from_arguments(arguments)
+            limits.check(wanted.limits, limits.TRAFFIC)
+            root = preparation.COLLECTION_ROOT
+            scenarios.load(root, arguments["scenarios"], arguments["select"], wanted.shapers)
+        except (scenarios.ScenariosError, settings.SettingsError) as exc:
+            problems = list(exc.problems)
+        except limits.LimitsError as exc:
+            problems = [str(exc)]
+        yield from controller.sentences("bandwidth", "valid", problems)
+
+    def _arguments(self, given: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+        """Return the arguments of an experiment's module, which its role's variables set."""
+        names = [name for name in self._options if name.startswith(prefix)]
+        groups = {name: self._groups[name] for name in ("tested", "load")}
+        return {name.removeprefix(prefix): self._value(given, name) for name in names} | groups
 
     def _value(self, given: Mapping[str, Any], name: str) -> Any:
         return given.get(name, self._options[name].get("default"))

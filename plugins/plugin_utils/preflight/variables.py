@@ -33,6 +33,8 @@ SET_BY_ROLES = frozenset(
         "node_deployed",
         "report_result",
         "resctrl_deployed",
+        "bandwidth_matrix_result",
+        "bandwidth_traffic_deployed",
     }
 )
 

@@ -5,14 +5,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report import csv_table, html, model
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import ReportError, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils import rundir_files
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_report import csv_table as bandwidth_csv
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_report import html as bandwidth_html
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_report import summary as bandwidth_summary
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_report import terminal as bandwidth_terminal
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_report import view as bandwidth_view
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_rundir import BandwidthRun
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report import csv_table, html, model, terminal
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Outcome, ReportError
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.terminal import Line
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory, RunDirectoryError
 from ansible_collections.colocation.testbed.plugins.plugin_utils.summary import summarise
 
@@ -21,12 +30,13 @@ SUMMARY_JSON, SUMMARY_CSV, REPORT_HTML = "summary.json", "summary.csv", "report.
 
 @dataclass(frozen=True)
 class Report:
-    """What was made of a run, not yet written."""
+    """What was made of a run, not yet written. ``say`` tells it in lines of a width, with Unicode or without."""
 
-    run: RunDirectory
+    run: RunDirectory | BandwidthRun
     summary: Mapping[str, Any]
-    view: View
+    view: Outcome
     texts: Mapping[str, str]
+    say: Callable[[int, bool], list[Line]]
 
     def path(self, name: str) -> Path:
         """Say where one of the files goes."""
@@ -34,15 +44,37 @@ class Report:
 
 
 def build(run_dir: Path) -> Report:
-    """Judge a run and make its report; writes nothing.
+    """Judge a run of whatever experiment and make its report; writes nothing.
 
     Raises RunDirectoryError for a damaged directory and ReportError for what cannot be drawn.
     """
+    return _BUILDERS[rundir_files.experiment_of(rundir_files.read_manifest(run_dir), run_dir)](run_dir)
+
+
+def _matrix(run_dir: Path) -> Report:
     run = RunDirectory.open(run_dir)
     summary = summarise(run)
     view = model.build(summary, run.manifest)
     texts = {SUMMARY_CSV: csv_table.render(view), REPORT_HTML: html.render(run, summary)}
-    return Report(run, summary, view, texts)
+    return Report(run, summary, view, texts, functools.partial(terminal.render, view))
+
+
+def _bandwidth(run_dir: Path) -> Report:
+    run = BandwidthRun.open(run_dir)
+    summary = bandwidth_summary.summarise(run)
+    view = bandwidth_view.build(summary, run.manifest)
+    texts = {SUMMARY_CSV: bandwidth_csv.render(view), REPORT_HTML: bandwidth_html.render(run, view)}
+    return Report(run, summary, view, texts, functools.partial(bandwidth_terminal.render, view))
+
+
+_BUILDERS: Mapping[str, Callable[[Path], Report]] = {
+    rundir_files.MATRIX: _matrix,
+    rundir_files.BANDWIDTH: _bandwidth,
+}
+_OPENERS: Mapping[str, Callable[[Path], RunDirectory | BandwidthRun]] = {
+    rundir_files.MATRIX: RunDirectory.open,
+    rundir_files.BANDWIDTH: BandwidthRun.open,
+}
 
 
 def outdated(report: Report) -> list[str]:
@@ -90,13 +122,14 @@ def newest_run(results_dir: Path) -> Path:
     found: list[tuple[str, str, Path]] = []
     for path in sorted(results_dir.glob("*/manifest.json")):
         try:
-            run = RunDirectory.open(path.parent)
+            manifest = rundir_files.read_manifest(path.parent)
+            run = _OPENERS[rundir_files.experiment_of(manifest, path.parent)](path.parent)
         except RunDirectoryError:
             continue
         found.append((str(run.manifest["created"]), path.parent.name, path.parent))
     if not found:
         raise ReportError(
             f"{results_dir}: holds no run directory that this version can read; "
-            "measure one with the playbook matrix, or set run_dir to one elsewhere"
+            "measure one with the playbook matrix or bandwidth, or set run_dir to one elsewhere"
         )
     return max(found)[2]

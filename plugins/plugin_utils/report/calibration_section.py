@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import numerals, words
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Child, Html, join, table, tag
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Json, interval
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Json, interval
 
 
 def render(found: Json) -> Html:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import numerals
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Html, table
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.matrix_tables import mode_label
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, Mode, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Mode
 
 #: Of a change that is smaller than this share of a request's CPU time nothing is said.
 WORTH_SAYING = 0.03

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_report import names
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import numerals, text_table, words
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, Json, interval
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Json, interval
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.terminal import SIGNS, Line, adapt
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.text_table import Column
 
 #: Shown without a threshold too; the others only where somebody set one.
-MAIN_METRICS = ("p90_us", "p99_us", "utilisation_pct", "batch_work_per_s")
-_UNITS = {"_us": "ms", "_pct": "%", "_rps": "/s", "_per_s": "/s"}
+MAIN_METRICS = (
+    "p90_us", "p99_us", "utilisation_pct", "batch_work_per_s",
+    "accuracy_pct", "accuracy_p95_pct", "cpu_s_per_gbit", "rr_p99_us", "switch_p95_ms",
+)  # fmt: skip
+_UNITS = {"_us": "ms", "_ms": "ms", "_pct": "%", "_rps": "/s", "_per_s": "/s", "_mbps": "Mbit/s", "_gbit": "s/Gbit"}
 
 
 def render(comparison: Json, width: int = 100, unicode: bool = True) -> list[Line]:
@@ -68,7 +73,7 @@ def _columns(changes: Sequence[Json]) -> list[Column]:
     intervals = [interval(change["change_pct"]) for change in changes]
     limits = [change["threshold_pct"] for change in changes]
     return [
-        column("metric", [words.metric_name(str(change["metric"])) for change in changes], left=True),
+        column("metric", [_name(change) for change in changes], left=True),
         column("before", [_value(change, "before") for change in changes], 3),
         column("after", [_value(change, "after") for change in changes], 4),
         column("change", [numerals.change(found.value if found else None) for found in intervals]),
@@ -78,7 +83,14 @@ def _columns(changes: Sequence[Json]) -> list[Column]:
     ]
 
 
+def _name(change: Json) -> str:
+    metric = str(change["metric"])
+    return names.metric(metric) if "scenario" in change else words.metric_name(metric)
+
+
 def _where(change: Json) -> str:
+    if "scenario" in change:
+        return f"{change['scenario']}.{change['case']}, {change['shaper']}"
     condition = Condition(float(change["load_point"]), change["aggressor"])
     return f"{text_table.shorten(str(change['mode']), 20)}, {words.condition_short(condition)}"
 
@@ -92,5 +104,6 @@ def _value(change: Json, key: str) -> str:
     if metric.endswith("_us"):
         return numerals.millis(value)
     unit = next((unit for suffix, unit in _UNITS.items() if metric.endswith(suffix)), "")
-    text = numerals.plain(value, 1) if unit == "%" else numerals.plain(value)
-    return f"{text}{numerals.NBSP}{unit}" if unit == "%" else f"{text}{unit}"
+    decimals = 2 if metric.startswith("accuracy") else 1
+    text = numerals.plain(value, decimals) if unit == "%" else numerals.plain(value)
+    return f"{text}{unit}" if unit == "/s" or not unit else f"{text}{numerals.NBSP}{unit}"

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Cell, Interval, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Cell, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Interval
 
 COLUMNS = (
     "run_id", "mode", "load_point", "aggressor", "metric", "median", "low", "high", "blocks_kept", "blocks_measured",
@@ -20,11 +21,15 @@ COLUMNS = (
 
 def render(view: View) -> str:
     """Write the table; names of metrics carry their unit, an empty field is no data."""
+    return write(COLUMNS, (row for cell in view.cells.values() for row in _rows(view, cell)))
+
+
+def write(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Write a table with its head."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for cell in view.cells.values():
-        writer.writerows(_rows(view, cell))
+    writer.writerow(head)
+    writer.writerows(rows)
     return buffer.getvalue()
 
 
@@ -34,18 +39,18 @@ def _rows(view: View, cell: Cell) -> Iterator[list[str]]:
     for metric in dict.fromkeys([*cell.metrics, *judged]):
         found = cell.metrics.get(metric)
         values = (found.median, found.low, found.high) if found else (None, None, None)
-        yield [*_key(view, cell, metric), *map(_number, values), *_counts(cell), *_effect(view, cell, metric)]
+        yield [*_key(view, cell, metric), *map(number, values), *_counts(cell), *_effect(view, cell, metric)]
     for name in ("utilisation_won_points", "batch_work_kept_pct", "p99_cost_pct_per_point"):
         won = getattr(gain, name, None)
         if isinstance(won, Interval):
             values = (won.value, won.low, won.high)
-            yield [*_key(view, cell, name), *map(_number, values), *_counts(cell), *[""] * 7]
+            yield [*_key(view, cell, name), *map(number, values), *_counts(cell), *[""] * 7]
 
 
 def _key(view: View, cell: Cell, metric: str) -> list[str]:
     where = cell.condition
-    names = [view.run_id, cell.mode, _number(where.load_point), where.aggressor or "", metric]
-    return [_harmless(name) for name in names]
+    names = [view.run_id, cell.mode, number(where.load_point), where.aggressor or "", metric]
+    return [harmless(name) for name in names]
 
 
 def _counts(cell: Cell) -> list[str]:
@@ -65,13 +70,14 @@ def _effect(view: View, cell: Cell, metric: str) -> list[str]:
         effect.detectable_pct,
         effect.objective_pct,
     )
-    return [*map(_number, numbers), effect.result]
+    return [*map(number, numbers), effect.result]
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """Write a number for a spreadsheet; none is an empty field."""
     return "" if value is None else f"{value:.6g}"
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """Quote what a spreadsheet would run as a formula: mode names come from users."""
     return "'" + text if text[:1] in ("=", "+", "-", "@") else text

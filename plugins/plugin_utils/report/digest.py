@@ -12,7 +12,8 @@ import numpy as np
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.histogram import Histogram, HistogramError
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import MeasurementRecord
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, ReportError, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import ReportError
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.plots import Curve, Pairs
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.series import Floats
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory

@@ -19,13 +19,14 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup i
     tag,
 )
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.matrix_tables import mode_label
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Guard, Json, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Guard, Json, Outcome
 
 MOST_NAMES = 6
 _REFERENCE_METRICS = (("p90_added_pct", "p90_us"), ("p99_added_pct", "p99_us"))
 
 
-def guards(view: View) -> Html:
+def guards(view: Outcome) -> Html:
     """Make the list of guards: tripped ones first and open."""
     if not view.guards:
         return tag("p", "No measurement was taken, so no guard has data: nothing here counts.", class_="nothing")
@@ -62,9 +63,6 @@ def _where(names: Sequence[str]) -> Html | None:
 
 def failed(records: Sequence[MeasurementRecord]) -> Html:
     """List the measurements that do not count, each with its reasons."""
-    lost = [record for record in records if not record.kept]
-    if not lost:
-        return tag("p", "Every measurement counts.")
     rows = [
         [
             tag("span", record.name, class_="mono"),
@@ -74,14 +72,23 @@ def failed(records: Sequence[MeasurementRecord]) -> Html:
             str(record.attempt),
             "; ".join(record.reasons) or "no reason was recorded",
         ]
-        for record in lost
+        for record in records
+        if not record.kept
     ]
-    head = ["Measurement", "Mode", "Block", "Condition", "Attempt", "Why it does not count"]
-    listed = table(head, rows, caption=f"{len(lost)} of {len(records)} measurements", class_="plain wordy")
+    return failed_table(
+        ["Measurement", "Mode", "Block", "Condition", "Attempt", "Why it does not count"], rows, records
+    )
+
+
+def failed_table(head: Sequence[str], rows: Sequence[Sequence[Child]], of: Sequence[object]) -> Html:
+    """Make the table of measurements that do not count, of so many."""
+    if not rows:
+        return tag("p", "Every measurement counts.")
+    listed = table(head, rows, caption=f"{len(rows)} of {len(of)} measurements", class_="plain wordy")
     note = tag("p", "They stay in the run directory under their own names; each was repeated up to the cap.")
-    if len(lost) <= 8:
+    if len(rows) <= 8:
         return join(note, listed)
-    return join(note, details(f"Show all {len(lost)}", listed))
+    return join(note, details(f"Show all {len(rows)}", listed))
 
 
 def reference(view: View) -> Html | None:

@@ -15,7 +15,8 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.report import d
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.digest import Digest
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Child, Html, details, table, tag
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.matrix_tables import mode_label, per_condition
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, Mode, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Mode
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.series import (
     CLASSES,
     CpuSeries,
@@ -55,17 +56,20 @@ def distribution(view: View, found: Sequence[Digest], condition: Condition) -> H
     name = f"distribution {words.condition_id(view, condition)}"
     title = "Latency in ms over the percentile of requests, one line a mode, band from least to greatest block"
     wide, narrow = (plots.latency_distribution(curves, tails, title, f"{name} {n}", n) for n in (False, True))
-    shown = [(tail, label) for tail, label in _TABLE_TAILS if tail >= tails[-1] * 0.999]
-    rows = [[mode_label(curve.mode), *[_at(curve, tails, tail) for tail, _unused in shown]] for curve in curves]
-    numbers = table(
-        ["Mode", *[f"{label} ms" for _unused, label in shown]], rows, caption="Median block (least to greatest)"
-    )
     return per_condition(
         view,
         condition,
         tag("figure", mode_legend([curve.mode for curve in curves]), wide, narrow),
-        details("The same in numbers", numbers),
+        distribution_numbers(curves, tails, "Mode"),
     )
+
+
+def distribution_numbers(curves: Sequence[plots.Curve], tails: Floats, what: str) -> Html:
+    """Say a latency distribution in numbers, a row for each curve."""
+    shown = [(tail, label) for tail, label in _TABLE_TAILS if tail >= tails[-1] * 0.999]
+    rows = [[mode_label(curve.mode), *[_at(curve, tails, tail) for tail, _unused in shown]] for curve in curves]
+    head = [what, *[f"{label} ms" for _unused, label in shown]]
+    return details("The same in numbers", table(head, rows, caption="Median block (least to greatest)"))
 
 
 def _at(curve: plots.Curve, tails: Floats, tail: float) -> str:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import numerals, words
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Child, Html, details, join, tag
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, Interval, Mode, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Interval, Mode, Outcome
 
 HEADLINE_MODE = "slo_aware"
 MOST_REASONS = 6
@@ -26,7 +27,7 @@ class Bar:
     note: str
 
 
-def verdict(view: View) -> Html:
+def verdict(view: Outcome) -> Html:
     """Make the banner: result, sentence, reasons."""
     return tag(
         "section",
@@ -57,7 +58,7 @@ def _reasons(reasons: Sequence[str]) -> Html | None:
     return join(first, details(f"{len(rest)} more reasons", folded))
 
 
-def _partial_note(view: View) -> Html | None:
+def _partial_note(view: Outcome) -> Html | None:
     if not view.partial:
         return None
     return tag(
@@ -164,6 +165,13 @@ def _tile(
 ) -> Html:
     headline = headline_mode(view)
     chosen = next((one for one in bars if headline and one.mode.name == headline.name), None)
+    return tile(title, subtitle, bars, chosen, note_form, full)
+
+
+def tile(
+    title: str, subtitle: str, bars: Sequence[Bar], chosen: Bar | None, note_form: str, full: float | None = None
+) -> Html:
+    """Make a tile: one big figure with its note, and a bar for each mode."""
     top = full or max((abs(one.size) for one in bars if one.size is not None), default=0.0)
     head: list[Child] = [tag("h2", title), tag("p", subtitle, class_="sub")]
     if chosen is not None:

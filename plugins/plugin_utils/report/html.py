@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import MeasurementRecord
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import (
@@ -20,27 +17,16 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.report import (
     hero,
     matrix_tables,
     model,
+    page,
     setup_facts,
     words,
 )
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.digest import Digest
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Child, Html, join, tag
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, Json, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Html, join, tag
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Json
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.page import Section
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory
-
-TEMPLATES = Path(__file__).resolve().parents[3] / "files" / "report"
-_PLACE = re.compile(r"\{\{ (\w+) \}\}")
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the page: id, name in the navigation, heading, introduction, content."""
-
-    id: str
-    short: str
-    title: str
-    lead: str
-    content: Child
 
 
 def render(run: RunDirectory, summary: Json) -> str:
@@ -53,37 +39,8 @@ def render(run: RunDirectory, summary: Json) -> str:
 
 
 def _page(view: View, run: RunDirectory) -> str:
-    sections = [part for part in _sections(view, run) if part.content]
-    parts = {
-        "title": join(f"{words.RESULT_TITLES[view.result]}: run {view.run_id}"),
-        "result": join(view.result),
-        "state": join("invalid" if view.result == "invalid" else "valid"),
-        "run": join(view.run_id),
-        "navigation": join([tag("a", part.short, href=f"#{part.id}") for part in sections]),
-        "chooser": _chooser(view) or Html(""),
-        "verdict": hero.verdict(view),
-        "tiles": (None if view.summary.get("calibration") else hero.tiles(view)) or Html(""),
-        "sections": join([_section(part) for part in sections]),
-        "footer": _footer(view),
-        "style": Html(_template("style.css")),
-        "script": Html(_template("script.js")),
-    }
-    return _PLACE.sub(lambda match: parts[match.group(1)], _template("template.html"))
-
-
-def _template(name: str) -> str:
-    path = TEMPLATES / name
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise model.ReportError(
-            f"{path}: the report's template cannot be read ({error.strerror}); install the collection again"
-        ) from error
-
-
-def _section(part: Section) -> Html:
-    lead = tag("p", part.lead, class_="lead") if part.lead else None
-    return tag("section", tag("h2", part.title), lead, part.content, id=part.id)
+    tiles = None if view.summary.get("calibration") else hero.tiles(view)
+    return page.assemble(view, _sections(view, run), tiles, _chooser(view))
 
 
 def _chooser(view: View) -> Html | None:
@@ -100,12 +57,6 @@ def _chooser(view: View) -> Html | None:
         for condition in view.conditions
     ]
     return tag("label", tag("span", "Condition"), tag("select", options, id="condition-chooser"), class_="chooser")
-
-
-def _footer(view: View) -> Html:
-    version = (view.manifest.get("versions") or {}).get("collection")
-    made = f"colocation.testbed {version}" if version else "colocation.testbed"
-    return join(f"{made} · run {view.run_id} · {view.created}")
 
 
 def _each(view: View, make: Callable[[Condition], Html | None]) -> Html:
@@ -219,14 +170,7 @@ def _blocks(view: View, shrunk: Sequence[Digest], condition: Condition) -> Html 
 
 def _evidence_sections(view: View, found: Sequence[MeasurementRecord]) -> list[Section]:
     return [
-        Section(
-            "guards",
-            "Guards",
-            "May the figures be believed?",
-            "Each guard protects from one way in which such experiments deceive. A guard without data counts as "
-            "tripped. The figure is the worst of the measurements that count.",
-            evidence.guards(view),
-        ),
+        page.guards_section(view),
         Section("failed", "Failed", "Measurements that do not count", "", evidence.failed(found)),
         Section("published", "Published", "Beside the published results", "", evidence.reference(view)),
     ]
@@ -241,8 +185,7 @@ def _setup_sections(view: View, run: RunDirectory, found: Sequence[MeasurementRe
             "The values were read back from the kernel inside a window, not copied from the settings.",
             setup_facts.modes(view, run, found),
         ),
-        Section("hosts", "Hosts", "Hosts", "", setup_facts.hosts(view)),
-        Section("load", "Load", "Load, workloads, limits", "", setup_facts.parameters(view)),
-        Section("versions", "Versions", "Versions", "", setup_facts.versions(view)),
-        Section("repeat", "Repeat", "How to repeat this run", "", setup_facts.repeat(view)),
+        *page.origin_sections(
+            view, Section("load", "Load", "Load, workloads, limits", "", setup_facts.parameters(view))
+        ),
     ]

@@ -9,14 +9,8 @@ import math
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import numerals, words
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Child, Html, join, table, tag
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import (
-    Cell,
-    Condition,
-    Effect,
-    Interval,
-    Mode,
-    View,
-)
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Cell, Condition, Effect, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Interval, Mode
 
 HEAT_STEPS = 6
 
@@ -59,7 +53,8 @@ def _nothing(text: str = numerals.NONE) -> Html:
     return tag("span", text, class_="nothing")
 
 
-def _stack(value: str, note: str | None, extra: Child = None) -> Html:
+def stack(value: str, note: str | None, extra: Child = None) -> Html:
+    """Set a figure above its interval."""
     return join(
         tag("span", value, class_="value figure"),
         tag("span", note, class_="interval") if note else None,
@@ -77,7 +72,7 @@ def _latency(view: View, cell: Cell, metric: str) -> Html:
         text = numerals.change(effect.change_pct.value)
         judged = effect.result != "none"
         extra = words.result_chip(effect.result, text) if judged else tag("span", text, class_="chip none")
-    return _stack(numerals.millis(found.median, unit=False), numerals.millis_span(found.low, found.high), extra)
+    return stack(numerals.millis(found.median, unit=False), numerals.millis_span(found.low, found.high), extra)
 
 
 def _utilisation(view: View, cell: Cell) -> Html:
@@ -87,7 +82,7 @@ def _utilisation(view: View, cell: Cell) -> Html:
     gain = view.gain(cell.mode, cell.condition)
     won = gain.utilisation_won_points if gain else None
     extra = tag("span", f"{numerals.signed(won.value)} points", class_="delta") if won else None
-    return _stack(numerals.percent(found.median), numerals.plain_span(found.low, found.high, 1), extra)
+    return stack(numerals.percent(found.median), numerals.plain_span(found.low, found.high, 1), extra)
 
 
 def _work(view: View, cell: Cell, condition: Condition) -> Html:
@@ -98,7 +93,7 @@ def _work(view: View, cell: Cell, condition: Condition) -> Html:
     kept = gain.batch_work_kept_pct if gain else None
     extra = tag("span", f"{numerals.percent(kept.value)} kept", class_="delta") if kept else None
     value = f"{numerals.plain(found.median)}{numerals.NBSP}{words.batch_unit(view, condition)}"
-    return _stack(value, numerals.plain_span(found.low, found.high), extra)
+    return stack(value, numerals.plain_span(found.low, found.high), extra)
 
 
 def _blocks(cell: Cell) -> Html:
@@ -157,7 +152,7 @@ def _gain_rows(view: View, mode: Mode, condition: Condition) -> list[list[Child]
         found = getattr(gain, objective.name.removesuffix("_min"), None)
         value = _nothing("no data")
         if isinstance(found, Interval):
-            value = _stack(numerals.percent(found.value), numerals.plain_span(found.low, found.high, 1))
+            value = stack(numerals.percent(found.value), numerals.plain_span(found.low, found.high, 1))
         limit = f"≥{numerals.NBSP}{numerals.quantity(objective.limit, '%')}"
         result = join(words.result_chip(objective.result), words.reasons_note(objective.reasons))
         name = words.metric_name(objective.name.removesuffix("_min"))
@@ -179,7 +174,7 @@ def _change(interval: Interval | None, blocks: int | None) -> Html:
         return _nothing("no data")
     note = numerals.change_span(interval)
     counted = f" · {blocks} block{'' if blocks == 1 else 's'}" if blocks is not None else ""
-    return _stack(numerals.change(interval.value), note + counted)
+    return stack(numerals.change(interval.value), note + counted)
 
 
 def heat_map(view: View, metric: str) -> Html:

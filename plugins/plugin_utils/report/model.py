@@ -7,38 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ansible_collections.colocation.testbed.plugins.module_utils import quantity
-from ansible_collections.colocation.testbed.plugins.module_utils.measure import limits
-
-Json = Mapping[str, Any]
-
-RESULTS = ("pass", "fail", "inconclusive", "invalid", "none")
-
-
-class ReportError(Exception):
-    """The report cannot be made: text = what: why; do this."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate with its 95 % interval; an end without data is None."""
-
-    value: float
-    low: float | None
-    high: float | None
-    blocks: int | None = None
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One metric over the kept blocks of a cell."""
-
-    median: float
-    low: float | None
-    high: float | None
-    values: tuple[float, ...]
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import (
+    Interval,
+    Json,
+    Metric,
+    Mode,
+    Outcome,
+    common,
+    interval,
+    metric,
+    number,
+    result_word,
+    unreadable,
+)
 
 
 @dataclass(frozen=True)
@@ -111,61 +93,14 @@ class Gain:
 
 
 @dataclass(frozen=True)
-class Guard:
-    """One guard over all measurements that count."""
+class View(Outcome):
+    """Everything that sections, plots and tables of the matrix draw from."""
 
-    name: str
-    title: str
-    limit: float | None
-    unit: str
-    worst: float | None
-    measurements: int
-    tripped: int
-    where: tuple[str, ...]
-    ok: bool
-    text: str
-
-    @property
-    def extent(self) -> str:
-        """Return where it tripped, in words: one that judges the repeats has no measurement of its own."""
-        known = limits.BY_NAME.get(self.name)
-        if known is not None and known.scope == "run":
-            return "over the whole run"
-        return f"in {self.tripped} of {quantity.counted(self.measurements, 'measurement')}"
-
-
-@dataclass(frozen=True)
-class Mode:
-    """A row of the matrix with its colour (its place in the order, the baseline first)."""
-
-    name: str
-    colour: int
-    is_baseline: bool
-    title: str
-    result: str
-    sentence: str
-
-
-@dataclass(frozen=True)
-class View:
-    """Everything that sections, plots and tables draw from."""
-
-    run_id: str
-    created: str
-    partial: bool
-    result: str
-    sentence: str
-    reasons: tuple[str, ...]
     modes: tuple[Mode, ...]
     conditions: tuple[Condition, ...]
     cells: Mapping[tuple[str, Condition], Cell]
     effects: Mapping[tuple[str, Condition, str], Effect]
     gains: Mapping[tuple[str, Condition], Gain]
-    guards: tuple[Guard, ...]
-    reference: tuple[Json, ...]
-    hosts: Json
-    manifest: Json
-    summary: Json
 
     def cell(self, mode: str, condition: Condition) -> Cell | None:
         """Find a cell; None when it was not measured."""
@@ -199,33 +134,19 @@ def build(summary: Json, manifest: Json) -> View:
     try:
         return _view(summary, manifest)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ReportError(
-            f"summary of run {summary.get('run_id', '?')}: it does not follow colocation.testbed/summary/1 "
-            f"({type(error).__name__}: {error}); make it again from the run directory with the playbook report"
-        ) from error
+        raise unreadable(summary, "colocation.testbed/summary/1", error) from error
 
 
 def _view(summary: Json, manifest: Json) -> View:
     cells = [_cell(item) for item in summary["cells"]]
     effects = [_effect(item) for item in summary["effects"]]
-    verdict = summary["verdict"]
     return View(
-        run_id=str(summary["run_id"]),
-        created=str(summary["created"]),
-        partial=bool(summary["partial"]),
-        result=_result(verdict["result"]),
-        sentence=str(verdict["sentence"]),
-        reasons=tuple(map(str, verdict["reasons"])),
+        **common(summary, manifest),
         modes=_modes(summary, manifest, [cell.mode for cell in cells]),
         conditions=_conditions(cells),
         cells={(cell.mode, cell.condition): cell for cell in cells},
         effects={(effect.mode, effect.condition, effect.metric): effect for effect in effects},
         gains={(str(item["mode"]), _condition(item)): _gain(item) for item in summary["gains"]},
-        guards=tuple(_guard(item) for item in summary["guards"]),
-        reference=tuple(summary.get("reference") or ()),
-        hosts=summary.get("hosts") or {},
-        manifest=manifest,
-        summary=summary,
     )
 
 
@@ -233,12 +154,6 @@ def _conditions(cells: Sequence[Cell]) -> tuple[Condition, ...]:
     found = list(dict.fromkeys(cell.condition for cell in cells))
     pressed = {condition.load_point for condition in found if condition.aggressor is not None}
     return tuple(item for item in found if item.aggressor is not None or item.load_point not in pressed)
-
-
-def _result(word: object) -> str:
-    if word not in RESULTS:
-        raise ValueError(f"result {word!r} is none of {', '.join(RESULTS)}")
-    return str(word)
 
 
 def _condition(item: Json) -> Condition:
@@ -249,35 +164,14 @@ def _condition(item: Json) -> Condition:
     )
 
 
-def interval(item: Json | None) -> Interval | None:
-    """Read ``{"value", "low", "high"}``; None stays None, and so does one without a value."""
-    if item is None or item.get("value") is None:
-        return None
-    blocks = item.get("blocks")
-    return Interval(
-        float(item["value"]),
-        _number(item.get("low")),
-        _number(item.get("high")),
-        None if blocks is None else int(blocks),
-    )
-
-
-def _number(value: object) -> float | None:
-    return None if value is None else float(str(value))
-
-
-def _metric(item: Json) -> Metric:
-    return Metric(float(item["median"]), _number(item["low"]), _number(item["high"]), tuple(map(float, item["values"])))
-
-
 def _cell(item: Json) -> Cell:
-    metrics = {name: _metric(value) for name, value in item["metrics"].items() if value is not None}
+    metrics = {name: metric(value) for name, value in item["metrics"].items() if value is not None}
     return Cell(
         str(item["mode"]),
         _condition(item),
         int(item["measured"]),
         int(item["kept"]),
-        _number(item["rate_rps"]),
+        number(item["rate_rps"]),
         metrics,
     )
 
@@ -289,9 +183,9 @@ def _effect(item: Json) -> Effect:
         metric=str(item["metric"]),
         change_pct=interval(item["change_pct"]),
         blocks=int(item["blocks"]),
-        detectable_pct=_number(item["detectable_pct"]),
-        objective_pct=_number(item["objective_pct"]),
-        result=_result(item["result"]),
+        detectable_pct=number(item["detectable_pct"]),
+        objective_pct=number(item["objective_pct"]),
+        result=result_word(item["result"]),
         reasons=tuple(map(str, item["reasons"])),
         unfiltered=interval(item.get("unfiltered")),
     )
@@ -308,22 +202,7 @@ def _gain(item: Json) -> Gain:
 
 def _objective(item: Json) -> Objective:
     reasons = tuple(map(str, item.get("reasons") or ()))
-    return Objective(str(item["objective"]), float(item["limit"]), _result(item["result"]), reasons)
-
-
-def _guard(item: Json) -> Guard:
-    return Guard(
-        name=str(item["guard"]),
-        title=str(item["title"]),
-        limit=_number(item["limit"]),
-        unit=str(item["unit"]),
-        worst=_number(item["worst"]),
-        measurements=int(item["measurements"]),
-        tripped=int(item["tripped"]),
-        where=tuple(map(str, item["where"])),
-        ok=bool(item["ok"]),
-        text=str(item["text"]),
-    )
+    return Objective(str(item["objective"]), float(item["limit"]), result_word(item["result"]), reasons)
 
 
 def _modes(summary: Json, manifest: Json, measured: Sequence[str]) -> tuple[Mode, ...]:
@@ -345,7 +224,7 @@ def _modes(summary: Json, manifest: Json, measured: Sequence[str]) -> tuple[Mode
                 colour=place + shift,
                 is_baseline=name == baseline,
                 title="" if title == name else str(title),
-                result=_result(facts.get("result", "none")),
+                result=result_word(facts.get("result", "none")),
                 sentence=str(facts.get("sentence") or ""),
             )
         )

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Interval
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Interval
 
 NBSP = "\u00a0"
 MINUS = "\u2212"

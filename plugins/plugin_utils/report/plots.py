@@ -14,8 +14,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import svg
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup import Html
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Interval, Mode
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.numerals import MINUS
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Interval, Mode
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.series import CLASSES, CpuSeries, Floats
 
 WIDE_PX = (920.0, 380.0)
@@ -82,7 +82,7 @@ def _latency_axis(axes: Axes, curves: Sequence[Curve]) -> None:
     if least > 0 and most / least > 30:
         axes.set_yscale("log")
         axes.set_ylim(least * 0.8, most * 1.25)
-        axes.set_yticks(_log_ticks(least * 0.8, most * 1.25))
+        axes.set_yticks(log_ticks(least * 0.8, most * 1.25))
         axes.yaxis.set_minor_locator(NullLocator())
     else:
         axes.set_ylim(0.0, most * 1.06)
@@ -90,7 +90,8 @@ def _latency_axis(axes: Axes, curves: Sequence[Curve]) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}".replace(",", "\u202f")))
 
 
-def _log_ticks(low: float, high: float) -> list[float]:
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return the ticks 1, 2, 5 of each decade; only 1 where there are many decades."""
     decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     steps = (1.0, 2.0, 5.0) if high / low < 5000 else (1.0,)
     return [step * 10.0**power for power in decades for step in steps if low <= step * 10.0**power <= high]

@@ -20,7 +20,8 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.report.markup i
     tag,
 )
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.matrix_tables import mode_label
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Mode, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Json, Mode, Outcome
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory
 
 _UNITS = (
@@ -29,6 +30,7 @@ _UNITS = (
     ("_pct", "%"),
     ("_us", "µs"),
     ("_ms", "ms"),
+    ("_bps", "bit/s"),
     ("_s", "s"),
 )
 
@@ -59,17 +61,21 @@ def _structure(title: str, value: object) -> Html:
 def _applied(run: RunDirectory, record: MeasurementRecord | None) -> Html:
     if record is None:
         return tag("p", "No measurement of this mode counts, so no applied values are shown.", class_="nothing")
-    policy = run.policy(record)
-    wanted, applied = policy.get("wanted") or {}, policy.get("applied") or {}
-    if not wanted and not applied:
-        return tag("p", "This mode sets nothing: the groups keep the kernel's values.", class_="nothing")
+    nothing = "This mode sets nothing: the groups keep the kernel's values."
+    return applied(run.policy(record), f"Values read back inside {record.name}", "Kernel file", nothing)
+
+
+def applied(policy: Json, caption: str, what: str, nothing: str) -> Html:
+    """Make the table of what was asked for and what was read back, or say that it is ``nothing``."""
+    wanted, found = policy.get("wanted") or {}, policy.get("applied") or {}
+    if not wanted and not found:
+        return tag("p", nothing, class_="nothing")
     rows = []
-    for key in sorted({*wanted, *applied}):
-        asked, got = wanted.get(key), applied.get(key)
+    for key in sorted({*wanted, *found}):
+        asked, got = wanted.get(key), found.get(key)
         same = key not in wanted or str(asked) == str(got)
         rows.append([tag("span", key, class_="mono"), _value(asked), _value(got), "" if same else "differs"])
-    caption = f"Values read back inside {record.name}"
-    return table(["Kernel file", "Asked", "Read back", ""], rows, caption=caption, class_="plain policy")
+    return table([what, "Asked", "Read back", ""], rows, caption=caption, class_="plain policy")
 
 
 def _value(value: object) -> Child:
@@ -78,7 +84,7 @@ def _value(value: object) -> Child:
     return tag("span", str(value), class_="mono")
 
 
-def hosts(view: View) -> Html:
+def hosts(view: Outcome) -> Html:
     """Make one card a host."""
     cards = []
     for name, facts in view.hosts.items():
@@ -115,7 +121,7 @@ def _offset(value: object) -> str:
     return "" if value is None else f"{float(str(value)) * 1000:.3g}{numerals.NBSP}ms"
 
 
-def versions(view: View) -> Html:
+def versions(view: Outcome) -> Html:
     """Make the list of versions."""
     found = view.manifest.get("versions") or {}
     return definitions({str(name): _free(value) for name, value in sorted(found.items())})
@@ -123,19 +129,24 @@ def versions(view: View) -> Html:
 
 def parameters(view: View) -> Html:
     """Make the lists of load, service, batch workload, schedule and guard limits."""
-    parts = []
-    for key, title in (
-        ("load", "Load"),
-        ("service", "Latency service"),
-        ("batch", "Batch workload"),
-        ("schedule", "Schedule"),
-        ("limits", "Guard limits"),
-    ):
-        found = view.manifest.get(key)
+    titles = {
+        "load": "Load",
+        "service": "Latency service",
+        "batch": "Batch workload",
+        "schedule": "Schedule",
+        "limits": "Guard limits",
+    }
+    return fact_cards({title: view.manifest.get(key) for key, title in titles.items()})
+
+
+def fact_cards(parts: Mapping[str, object]) -> Html:
+    """Make a card with names and values of each part; those without any are left out."""
+    cards = []
+    for title, found in parts.items():
         if isinstance(found, Mapping) and found:
             pairs = {str(name).replace("_", " "): _with_unit(str(name), value) for name, value in found.items()}
-            parts.append(tag("div", tag("h3", title), definitions(pairs), class_="card facts-card"))
-    return tag("div", parts, class_="cards")
+            cards.append(tag("div", tag("h3", title), definitions(pairs), class_="card facts-card"))
+    return tag("div", cards, class_="cards")
 
 
 def _with_unit(name: str, value: object) -> str:
@@ -158,7 +169,7 @@ def _free(value: object) -> str:
     return numerals.NONE if value is None else str(value)
 
 
-def repeat(view: View) -> Html:
+def repeat(view: Outcome) -> Html:
     """Make the part that says how to repeat the run."""
     manifest = view.manifest
     command = manifest.get("command")

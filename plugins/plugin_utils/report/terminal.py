@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import causes, hero, numerals, text_table, words
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Cell, Condition, Mode, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Cell, Condition, View
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Mode, Outcome
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.text_table import Column
 
 SIGNS = {"pass": "✓", "fail": "✕", "inconclusive": "~", "invalid": "✕", "none": numerals.NONE}
@@ -30,11 +31,11 @@ def render(view: View, width: int = 100, unicode: bool = True) -> list[Line]:
     """Say the result in lines of at most ``width`` terminal cells (user's own long words apart)."""
     width = max(width, NARROWEST)
     lines = [
-        *_head(view, width),
+        *head(view, width, _extent(view)),
         *_tables(view, width),
         *_doubts(view, width),
         *_calibration(view, width),
-        *_guards(view, width),
+        *guards(view, width, sum(cell.measured - cell.kept for cell in view.cells.values())),
     ]
     return adapt(lines, unicode)
 
@@ -51,10 +52,11 @@ def as_text(lines: Sequence[Line]) -> str:
     return "\n".join(line.text for line in lines)
 
 
-def _head(view: View, width: int) -> list[Line]:
+def head(view: Outcome, width: int, extent: str) -> list[Line]:
+    """Say the verdict and its first reasons."""
     word = words.RESULT_TITLES[view.result].upper()
     first = f"{SIGNS[view.result]} {word}  "
-    lines = [Line(text) for text in text_table.wrap(f"Run {view.run_id} · {_extent(view)}", width)]
+    lines = [Line(text) for text in text_table.wrap(f"Run {view.run_id} · {extent}", width)]
     lines.append(Line(""))
     sentence = text_table.wrap(view.sentence, width, first, " " * text_table.display_width(first))
     lines.extend(Line(text, view.result) for text in sentence)
@@ -181,9 +183,9 @@ def _calibration(view: View, width: int) -> list[Line]:
     return lines
 
 
-def _guards(view: View, width: int) -> list[Line]:
+def guards(view: Outcome, width: int, failed: int) -> list[Line]:
+    """Say what tripped, and how many measurements failed and were repeated."""
     tripped = [guard for guard in view.guards if not guard.ok]
-    failed = sum(cell.measured - cell.kept for cell in view.cells.values())
     lines = [Line("")]
     if view.guards and not tripped:
         lines.append(Line(f"Guards: all {len(view.guards)} held.", "pass"))

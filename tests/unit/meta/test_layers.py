@@ -20,6 +20,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "plugins/module_utils/kernel": (BASE | {f"{UTILS}.kernel"}, set()),
     "plugins/module_utils/policy": ({f"{UTILS}.quantity", f"{UTILS}.policy", f"{UTILS}.bandwidth.values"}, set()),
     "plugins/module_utils/measure": ({f"{UTILS}.quantity", f"{UTILS}.measure"}, set()),
+    "plugins/module_utils/shaping": ({SHARED, f"{UTILS}.kernel", f"{UTILS}.bandwidth", f"{UTILS}.shaping"}, set()),
     "plugins/module_utils/node": ({SHARED, f"{UTILS}.kernel", f"{UTILS}.node", f"{UTILS}.bandwidth"}, set()),
     "plugins/modules": ({UTILS}, {"ansible.module_utils"}),
     "plugins/connection": ({UTILS}, {"ansible"}),

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import synthetic_bandwidth_run
+from tests.support.synthetic_bandwidth_scenarios import only
 from tests.support.synthetic_readings import Options
 from tests.support.synthetic_run import make_run
 
@@ -38,6 +40,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("work") / "results"
     make_run(folder / "one", OPTIONS)
     make_run(folder / "invalid", Options(run_id="invalid", blocks=3, window_s=2.0, pm_qos_held=False, created="2020"))
+    bandwidth = synthetic_bandwidth_run.Options(run_id="bandwidth", scenarios=only("waterline"), created="2021")
+    synthetic_bandwidth_run.make_bandwidth_run(folder / "bandwidth", bandwidth)
     return folder
 
 
@@ -67,6 +71,18 @@ def test_verdict_fails_the_task_only_when_asked_and_after_writing(results):
     assert result["msg"].startswith("run invalid is invalid: This run does not count")
     assert "INVALID" not in shown
     assert (results / "invalid" / "report.html").exists()
+
+
+def test_a_run_of_the_bandwidth_experiment_has_its_own_report(results):
+    result, shown = report(results, run_dir="results/bandwidth", fail_on=["fail", "inconclusive", "invalid"])
+    assert result["failed"] is False
+    assert result["changed"] is True
+    assert "Run bandwidth" in shown
+    assert "waterline.dynamic: giving way P95" in shown
+    assert all((results / "bandwidth" / name).exists() for name in ("summary.json", "summary.csv", "report.html"))
+
+    again, _ = report(results, run_dir="results/bandwidth")
+    assert again["changed"] is False
 
 
 @pytest.mark.parametrize(

@@ -100,11 +100,11 @@ def test_a_run_that_was_cut_short_is_found_by_what_it_asked_for(tmp_path):
     second = synthetic_run.make_run(tmp_path / "b", newer)
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "manifest.json").write_text("{")
-    assert rundir.find_partial(tmp_path, "fingerprint-1") == second.path
+    assert rundir.RunDirectory.find_partial(tmp_path, "fingerprint-1") == second.path
     second.finish()
-    assert rundir.find_partial(tmp_path, "fingerprint-1") == first.path
-    assert rundir.find_partial(tmp_path, "other") is None
-    assert rundir.find_partial(tmp_path / "nowhere", "fingerprint-1") is None
+    assert rundir.RunDirectory.find_partial(tmp_path, "fingerprint-1") == first.path
+    assert rundir.RunDirectory.find_partial(tmp_path, "other") is None
+    assert rundir.RunDirectory.find_partial(tmp_path / "nowhere", "fingerprint-1") is None
 
 
 def test_two_writers_exclude_each_other(copy):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import build
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import ReportError
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import ReportError
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectoryError
 from tests.support.synthetic_readings import Options
 from tests.support.synthetic_run import make_run

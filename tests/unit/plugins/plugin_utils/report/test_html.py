@@ -1,53 +1,13 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 
 import pytest
 
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report import html
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report import html, page
+from tests.support.strict_page import Page
 
 from .conftest import KINDS, LONG
-
-VOID = {"area", "br", "col", "hr", "img", "input", "link", "meta"}
-
-
-class Page(HTMLParser):
-    """Reads a page strictly: every element is closed, ids are unique, text is kept by section."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open: list[str] = []
-        self.ids: list[str] = []
-        self.links: list[str] = []
-        self.attributes: list[tuple[str, str]] = []
-        self.words = ""
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, name, attributes):
-        if name not in VOID:
-            self.open.append(name)
-        self.take(attributes)
-
-    def handle_startendtag(self, name, attributes):
-        self.take(attributes)
-
-    def take(self, attributes):
-        self.attributes.extend((key, value or "") for key, value in attributes)
-        for key, value in attributes:
-            if key == "id":
-                self.ids.append(value)
-            if key in ("href", "src"):
-                self.links.append(value)
-
-    def handle_endtag(self, name):
-        assert self.open.pop() == name
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] not in ("style", "script"):
-            self.words += data + " "
 
 
 @pytest.fixture(scope="session")
@@ -147,6 +107,6 @@ def test_calibration_replaces_the_tiles(page_of, summary_of):
 
 
 def test_missing_template_is_one_sentence(run_of, summary_of, monkeypatch, tmp_path):
-    monkeypatch.setattr(html, "TEMPLATES", tmp_path)
-    with pytest.raises(html.model.ReportError, match=r"style\.css: the report's template cannot be read"):
+    monkeypatch.setattr(page, "TEMPLATES", tmp_path)
+    with pytest.raises(page.ReportError, match=r"style\.css: the report's template cannot be read"):
         html.render(run_of("good"), summary_of("good"))

@@ -4,8 +4,9 @@ import copy
 
 import pytest
 
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report import model
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition, ReportError
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report import model, outcome
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Condition
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import ReportError
 
 
 def test_mode_without_batch_work_stands_beside_every_aggressor(view_of):
@@ -45,6 +46,6 @@ def test_unknown_result_is_refused(summary_of, run_of):
 
 
 def test_estimate_without_a_value_is_no_estimate():
-    assert model.interval(None) is None
-    assert model.interval({"value": None, "low": None, "high": None}) is None
-    assert model.interval({"value": 0, "low": -1, "high": None}) == model.Interval(0.0, -1.0, None)
+    assert outcome.interval(None) is None
+    assert outcome.interval({"value": None, "low": None, "high": None}) is None
+    assert outcome.interval({"value": 0, "low": -1, "high": None}) == outcome.Interval(0.0, -1.0, None)

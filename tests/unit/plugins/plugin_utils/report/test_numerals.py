@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import numerals
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Interval
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Interval
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report import html, svg
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report import page, svg
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.series import CLASSES
 
 # Machado, Oliveira and Fernandes (2009), severity 1.0, for linear RGB.
@@ -26,7 +26,7 @@ THEMES = ("light", "dark")
 
 
 def colour(name, theme):
-    style = (html.TEMPLATES / "style.css").read_text(encoding="utf-8")
+    style = (page.TEMPLATES / "style.css").read_text(encoding="utf-8")
     found = re.search(rf"--{name}: (?:light-dark\((#\w{{6}}), (#\w{{6}})\)|var\(--(\w+)\));", style)
     if found.group(3):
         return colour(found.group(3), theme)

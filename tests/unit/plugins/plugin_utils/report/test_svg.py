@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import plots, svg
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Interval, Mode
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report.outcome import Interval, Mode
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.series import CLASSES, CpuSeries
 
 MODES = [Mode(f"mode{i}", i, i == 0, "", "none", "") for i in range(9)]

@@ -1,0 +1,169 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Send TCP traffic of many classes from one process: `node.pyz send --spec FILE`; `receive` takes it.
+
+A socket belongs to the control group in which its process is when it makes it. So one process moves from group to group
+while it opens connections, and two hundred classes need no two hundred programs.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.colocation.testbed.plugins.module_utils import files
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup
+from ansible_collections.colocation.testbed.plugins.module_utils.node import send_spec
+from ansible_collections.colocation.testbed.plugins.module_utils.node.send_spec import Bursts, Flow, SendError
+
+_STOP = frozenset({signal.SIGTERM, signal.SIGINT})
+# Of socket(7) and tcp(7); Python has no names for the first of them.
+_SO_MAX_PACING_RATE = 47
+_TCP_NOTSENT_LOWAT = 25
+# How much of a held rate may wait unsent in a socket: what is there when a pause begins still leaves.
+_UNSENT_S = 0.002
+_UNSENT_BYTES = (4096, 131072)
+_CONNECT_TIMEOUT_S = 10.0
+_LOOK_S = 0.05
+
+
+class Timetable:
+    """When classes with bursts begin and stop, in their order."""
+
+    def __init__(self, bursts: Mapping[str, Bursts], start_s: float) -> None:
+        """Take the bursts of each class; times are seconds of the monotonic clock."""
+        self._turns = {name: self._times(item, start_s) for name, item in bursts.items()}
+        self._next = {name: next(turns) for name, turns in self._turns.items()}
+
+    @staticmethod
+    def _times(bursts: Bursts, start_s: float) -> Iterator[tuple[float, bool]]:
+        moment_s = start_s + bursts.start_s
+        while True:
+            yield moment_s, True
+            yield moment_s + bursts.on_s, False
+            moment_s += bursts.on_s + bursts.off_s
+
+    def left_s(self, now_s: float) -> float:
+        """Return the seconds until the next turn."""
+        return max(0.0, min((moment_s for moment_s, _on in self._next.values()), default=now_s + _LOOK_S) - now_s)
+
+    def due(self, now_s: float) -> Iterator[tuple[str, bool]]:
+        """Yield class and whether it sends from now on, for each turn whose time has come."""
+        for name, (moment_s, on) in list(self._next.items()):
+            if moment_s <= now_s:
+                self._next[name] = next(self._turns[name])
+                yield name, on
+
+
+class Sender:
+    """All connections of one process."""
+
+    def __init__(self, spec: send_spec.SendSpec) -> None:
+        """Open the connections, each in the group of its class. Raises SendError, CgroupError, OSError."""
+        self._selector = selectors.DefaultSelector()
+        self._messages = {flow.name: bytes(flow.message_bytes) for flow in spec.flows}
+        self._sockets: dict[str, list[socket.socket]] = {}
+        self.sent_bytes = dict.fromkeys(self._messages, 0)
+        grouped = any(flow.group for flow in spec.flows)
+        mount, home = _own_group() if grouped else ("", "")
+        for flow in spec.flows:
+            if flow.group:
+                cgroup.move(cgroup.join_path(mount, flow.group), os.getpid())
+            self._sockets[flow.name] = [_connected(flow, spec.congestion) for _number in range(flow.connections)]
+        if grouped:
+            cgroup.move(home, os.getpid())
+
+    def switch(self, name: str, on: bool) -> None:
+        """Let a class send, or pause."""
+        for sock in self._sockets[name]:
+            if on:
+                self._selector.register(sock, selectors.EVENT_WRITE, name)
+            else:
+                self._selector.unregister(sock)
+
+    def turn(self, timeout_s: float) -> None:
+        """Fill the sockets that take more, after waiting at most this long for one that does. Raises SendError."""
+        for key, _events in self._selector.select(timeout_s):
+            sock: Any = key.fileobj
+            try:
+                self.sent_bytes[key.data] += sock.send(self._messages[key.data])
+            except BlockingIOError:
+                continue
+            except OSError as exc:
+                raise SendError(f"send: {key.data}: {exc.strerror}; the receiver has ended") from exc
+
+
+def _own_group() -> tuple[str, str]:
+    """Return where version 2 of control groups is mounted, and the directory of this process's group in it."""
+    mount = next((item.mount for item in cgroup.detect().hierarchies if item.version == 2), "")
+    for line in files.read_text("/proc/self/cgroup").splitlines() if mount else []:
+        number, _controllers, path = line.split(":", 2)
+        if number == "0":
+            return mount, mount + path.rstrip("/")
+    raise SendError("send: no cgroup2 is mounted, which groups need; mount one")
+
+
+def _connected(flow: Flow, congestion: str) -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    if congestion:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
+    if flow.rate_bps is not None:
+        each = max(1, flow.rate_bps // 8 // flow.connections)
+        unsent = min(max(round(each * _UNSENT_S), _UNSENT_BYTES[0]), _UNSENT_BYTES[1])
+        sock.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, each)
+        sock.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, unsent)
+    sock.settimeout(_CONNECT_TIMEOUT_S)
+    try:
+        sock.connect((flow.address, flow.port))
+    except OSError as exc:
+        why = exc.strerror or str(exc)
+        raise SendError(f"send: {flow.name}: {flow.address} port {flow.port}: {why}; does receive run there?") from exc
+    sock.setblocking(False)
+    return sock
+
+
+def loop(sender: Sender, spec: send_spec.SendSpec) -> dict[str, Any]:
+    """Send until told to stop or the longest duration is over; return what was done. Raises SendError."""
+    start_s = time.monotonic()
+    end_s = start_s + spec.max_duration_s
+    table = Timetable({flow.name: flow.bursts for flow in spec.flows if flow.bursts is not None}, start_s)
+    for flow in spec.flows:
+        if flow.bursts is None:
+            sender.switch(flow.name, True)
+    switches: list[dict[str, Any]] = []
+    while (now_s := time.monotonic()) < end_s and signal.sigtimedwait(_STOP, 0) is None:
+        for name, on in table.due(now_s):
+            sender.switch(name, on)
+            switches.append({"class": name, "on": on, "mono_s": time.monotonic()})
+        sender.turn(min(_LOOK_S, table.left_s(now_s)))
+    return {
+        "start_mono_s": start_s,
+        "end_mono_s": time.monotonic(),
+        "wall_minus_mono_s": time.time() - time.monotonic(),
+        "switches": switches,
+        "sent_bytes": sender.sent_bytes,
+    }
+
+
+def run(spec_path: str) -> int:
+    """Send as a specification file says. Returns the tool's exit status."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
+    try:
+        spec = send_spec.parse(files.read_json(spec_path))
+        sender = Sender(spec)
+        files.write_json(spec.output, {})
+        files.write_json(spec.output, loop(sender, spec))
+    except (SendError, files.FilesError, cgroup.CgroupError) as exc:
+        sys.stderr.write(f"{exc}\n")
+        return 1
+    except OSError as exc:
+        sys.stderr.write(f"send: {exc.strerror}; is the congestion control one of this kernel's?\n")
+        return 1
+    return 0

@@ -1,0 +1,71 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a receiver should count of each class, from what was asked for and how it is accounted: pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.colocation.testbed.plugins.module_utils.measure import frames
+
+
+def share(accounting: str, plane: str, mtu_bytes: int) -> float:
+    """Return payload bits for each bit that a shaper counts. HTB and TBF count frames whatever was asked for."""
+    return frames.payload_share(accounting if plane in ("edt", "police") else "wire", mtu_bytes=mtu_bytes)
+
+
+def offline_bound_bps(case: Mapping[str, Any], share_of: float) -> float | None:
+    """Return payload bits a second that offline classes have together while the service sends as it is told to.
+
+    None without a waterline, and where the service pauses, so that there is no one bound.
+    """
+    pool, classes = case["pool"], case["classes"].values()
+    online = [item for item in classes if item["role"] == "online"]
+    if not pool["waterline_bps"] or any(item["bursts"] for item in online):
+        return None
+    # What a sender offers is payload; frames are what the waterline counts.
+    sent_bps = sum(item["offered_bps"] or 0 for item in online) / share_of
+    return float(pool["low_bps"] if sent_bps >= pool["waterline_bps"] else pool["high_bps"]) * share_of
+
+
+def expected_bps(case: Mapping[str, Any], shares: Mapping[str, float]) -> dict[str, float | None]:
+    """Return what receivers should count of each class, None where nothing fixes it.
+
+    :param shares: payload bits for each counted bit, by direction.
+    """
+    found: dict[str, float | None] = {}
+    shared = case["pool"]["shares"] != "none"
+    offline = [name for name, item in case["classes"].items() if item["role"] == "offline" and item["flows"]]
+    for name, item in case["classes"].items():
+        share_of = shares[item["direction"]]
+        bounds = [item["limit_bps"] * share_of] if item["limit_bps"] else []
+        together = offline_bound_bps(case, share_of) if item["role"] == "offline" else None
+        if together is not None and len(offline) == 1:
+            bounds.append(together)
+        if item["offered_bps"] and bounds:
+            bounds.append(item["offered_bps"])
+        free = not bounds or item["bursts"] or shared or not item["flows"]
+        found[name] = None if free else float(min(bounds))
+    return found
+
+
+def floor_bps(case: Mapping[str, Any], shares: Mapping[str, float]) -> dict[str, float | None]:
+    """Return what each class must have at least: its request, or what it offers where that is less; None for none."""
+    found: dict[str, float | None] = {}
+    for name, item in case["classes"].items():
+        wanted = item["request_bps"] and item["request_bps"] * shares[item["direction"]]
+        if not wanted or item["bursts"] or not item["flows"]:
+            found[name] = None
+        else:
+            found[name] = float(min(wanted, item["offered_bps"] or wanted))
+    return found
+
+
+def shares(manifest: Mapping[str, Any], shaper: str) -> dict[str, float]:
+    """Return payload bits for each bit that a shaper counts, by direction, in a run."""
+    return {
+        direction: share(manifest["accounting"], plane if shaper == "ebpf" else shaper, int(manifest["mtu_bytes"]))
+        for direction, plane in manifest["planes"].items()
+    }

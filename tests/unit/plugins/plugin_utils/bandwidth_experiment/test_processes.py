@@ -1,0 +1,109 @@
+"""Which processes a case needs where: who receives, who sends, in which group, by which program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tooling import ROOT
+
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment import processes, scenarios
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment.processes import Ends, Job
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment.scenario_checks import SHAPERS
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.deployed import Node
+
+
+class Silent:
+    """A host that is never asked."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def node(name: str) -> Node:
+    return Node(Silent(name), f"/state/{name}", f"ct/{name}", "0", "1", "/usr/bin/python3", "supervised")  # type: ignore[arg-type]
+
+
+ENDS = Ends(node("tested"), node("load"), "192.0.2.1", "192.0.2.2")
+
+
+def job(name: str, case: str) -> Job:
+    found = scenarios.load(ROOT, {}, ["*"], SHAPERS)[name]["cases"][case]
+    return processes.job(found, 25201, "cubic", 60.0)
+
+
+def by_name(entries: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {entry["name"]: entry for entry in entries}
+
+
+def test_what_is_sent_leaves_from_the_classes_group_and_is_counted_at_the_other_end() -> None:
+    found = job("single_priority", "egress")
+    assert processes.receiving(found, ENDS, ENDS.tested) == []
+    assert processes.sending(found, ENDS, ENDS.load) == []
+    receiving = by_name(processes.receiving(found, ENDS, ENDS.load))
+    assert receiving["bw-recv-bulk"]["argv"] == ["iperf3", "-s", "-B", "192.0.2.2", "-p", "25201"]
+    assert receiving["bw-counter"]["spec"]["ports"] == {"bulk": [25201]}
+    (sender,) = processes.sending(found, ENDS, ENDS.tested)
+    assert sender["group"] == "bandwidth/bulk"
+    argv = " ".join(sender["argv"])
+    assert "-c 192.0.2.2 -p 25201 -J -P 4 -l 131072" in argv
+    assert argv.endswith("-C cubic")
+
+
+def test_both_directions_use_both_hosts() -> None:
+    found = job("single_priority", "both")
+    for host, receives, sends in ((ENDS.load, "bulk", "bulk_in"), (ENDS.tested, "bulk_in", "bulk")):
+        assert set(by_name(processes.receiving(found, ENDS, host))) == {f"bw-recv-{receives}", "bw-counter"}
+        assert set(by_name(processes.sending(found, ENDS, host))) == {f"bw-send-{sends}"}
+    assert by_name(processes.sending(found, ENDS, ENDS.load))["bw-send-bulk_in"]["group"] == "bandwidth/tools"
+    assert by_name(processes.receiving(found, ENDS, ENDS.tested))["bw-recv-bulk_in"]["group"] == "bandwidth/bulk_in"
+
+
+def test_two_hundred_classes_are_sent_by_one_process_that_visits_their_groups() -> None:
+    found = job("class_count", "200_classes")
+    (sender,) = processes.sending(found, ENDS, ENDS.tested)
+    flows = sender["spec"]["flows"]
+    assert len(flows) == 200
+    assert flows[199]["group"] == "ct/tested/bandwidth/pod_200"
+    assert flows[199]["port"] == 25400
+    receiving = by_name(processes.receiving(found, ENDS, ENDS.load))
+    assert set(receiving) == {"bw-sink", "bw-counter"}
+    assert receiving["bw-sink"]["spec"]["ports"] == list(range(25201, 25401))
+    assert [entry["name"] for entry in processes.groups(found)] == ["bandwidth", "bandwidth/tools"]
+
+
+def test_a_service_that_pauses_is_sent_by_our_own_process_and_counted_each_millisecond() -> None:
+    found = job("waterline", "dynamic")
+    entries = processes.sending(found, ENDS, ENDS.tested)
+    assert [entry["name"] for entry in entries] == ["bw-send-bulk", "bw-sender"]
+    assert entries[1]["spec"]["flows"][0]["bursts"] == {"on_s": 0.06, "off_s": 0.09}
+    assert by_name(processes.receiving(found, ENDS, ENDS.load))["bw-counter"]["spec"]["interval_s"] == 0.001
+    assert by_name(processes.receiving(job("waterline", "online_below"), ENDS, ENDS.load))["bw-counter"]["spec"][
+        "interval_s"
+    ] == pytest.approx(0.1)
+
+
+def test_the_probe_runs_in_the_services_group_and_needs_no_other_traffic() -> None:
+    found = job("latency", "offline_saturates")
+    sending = by_name(processes.sending(found, ENDS, ENDS.tested))
+    assert set(sending) == {"bw-probe-online", "bw-send-bulk"}
+    assert sending["bw-probe-online"]["group"] == "bandwidth/online"
+    assert sending["bw-probe-online"]["spec"]["port"] == 25201 + processes.PROBE_PORT_ABOVE
+    receiving = by_name(processes.receiving(found, ENDS, ENDS.load))
+    assert set(receiving) == {"bw-echo-online", "bw-recv-bulk", "bw-counter"}
+    assert receiving["bw-counter"]["spec"]["ports"] == {"bulk": [25202]}
+
+
+def test_what_is_fetched_is_what_was_started() -> None:
+    found = job("waterline", "dynamic")
+    assert processes.results(found, ENDS, ENDS.load) == ["/state/load/samples.jsonl", "/state/load/bw-counter.json"]
+    assert processes.results(found, ENDS, ENDS.tested) == [
+        "/state/tested/samples.jsonl", "/state/tested/bw-sender.json", "/state/tested/processes/bw-send-bulk.log",
+    ]  # fmt: skip
+
+
+def test_an_offered_rate_is_divided_between_the_connections_of_iperf3() -> None:
+    argv = by_name(processes.sending(job("multi_priority", "limits"), ENDS, ENDS.tested))["bw-send-online"]["argv"]
+    assert argv[argv.index("-b") + 1] == "150000000"
+    assert argv[argv.index("--fq-rate") + 1] == "157500000"
+    assert argv[argv.index("-l") + 1] == "8192"
