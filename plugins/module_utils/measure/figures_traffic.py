@@ -36,6 +36,7 @@ METRICS = (
     "switch_p95_ms",
     "switch_up_p95_ms",
     "switches",
+    "transitions",
     "transitions_per_change",
     "apply_ms",
     "drops",
@@ -138,7 +139,7 @@ def figures(
         **_exactness(classes),
         **_cost(manifest, traffic, _received_bits(traffic)),
         **_latency(case, traffic),
-        **_switching(traffic),
+        **_switching(traffic, shaper == TESTED_SHAPER),
         **_counters(traffic),
         "received_mbps": None if received_bps is None else received_bps / 1e6,
         "utilisation_pct": _utilisation_pct(manifest, case, shaper, received_bps),
@@ -228,8 +229,11 @@ def settle_times_ms(traffic: Mapping[str, Any], direction: str) -> list[float]:
     return times
 
 
-def _switching(traffic: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return what the waterline did: only the way down is urgent, the way up waits on purpose."""
+def _switching(traffic: Mapping[str, Any], logged: bool) -> dict[str, float | None]:
+    """Return what the waterline did: only the way down is urgent, the way up waits on purpose.
+
+    ``logged``: whether the shaper keeps a log of its transitions at all.
+    """
     down, up = settle_times_ms(traffic, "down"), settle_times_ms(traffic, "up")
     changes = len(down) + len(up)
     events = traffic.get("events") or ()
@@ -237,6 +241,7 @@ def _switching(traffic: Mapping[str, Any]) -> dict[str, float | None]:
         "switch_p95_ms": percentile(down, 0.95) if down else None,
         "switch_up_p95_ms": percentile(up, 0.95) if up else None,
         "switches": float(len(down)) if changes else None,
+        "transitions": float(len(events)) if logged and "events" in traffic else None,
         "transitions_per_change": len(events) / changes if changes and events else None,
     }
 

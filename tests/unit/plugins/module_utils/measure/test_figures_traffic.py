@@ -118,12 +118,14 @@ def test_only_the_way_down_is_urgent_and_one_that_never_came_counts_as_long_as_i
     assert found["switch_p95_ms"] == 2000.0
     assert found["switch_up_p95_ms"] == 40.0
     assert found["switches"] == 2.0
-    assert found["transitions_per_change"] == 1.0
+    assert (found["transitions"], found["transitions_per_change"]) == (3.0, 1.0)
 
 
 def test_without_events_nothing_is_said_of_transitions():
     assert figures(switches=[switch(11.0, 5.0)], events=[])["transitions_per_change"] is None
-    assert figures(events=[{}])["transitions_per_change"] is None
+    calm = figures(events=[{}])
+    assert (calm["transitions"], calm["transitions_per_change"]) == (1.0, None)
+    assert figures("htb", events=[])["transitions"] is None
 
 
 def test_use_of_the_link_is_of_what_it_can_carry_as_payload():
