@@ -11,7 +11,8 @@ short_description: Compare two or more run directories
 version_added: 0.1.0
 description:
   - Shows what changed between runs, with intervals. The first run is the reference.
-  - Refuses runs that can't be compared (another experiment, other hosts, other load, invalid or cut short) and says why.
+  - Refuses runs that can't be compared (another experiment, other hosts, other load, invalid or cut short) and says
+    why.
   - Fails where a change is worse than its threshold beyond noise.
 extends_documentation_fragment:
   - colocation.testbed.attributes
@@ -29,8 +30,8 @@ options:
     required: true
   thresholds:
     description:
-      - Highest change in percent that is allowed, by metric, such as C(p99_us) of the matrix and C(cpu_s_per_gbit) of the
-        bandwidth experiment.
+      - Highest change in percent that is allowed, by metric, such as C(p99_us) of the matrix and C(cpu_s_per_gbit) of
+        the bandwidth experiment.
     type: dict
     default: {}
   junit_file: {description: File for JUnit XML. Empty writes none., type: str, default: ''}

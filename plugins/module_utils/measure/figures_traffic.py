@@ -36,6 +36,7 @@ METRICS = (
     "switch_p95_ms",
     "switch_up_p95_ms",
     "switches",
+    "transitions",
     "transitions_per_change",
     "apply_ms",
     "drops",
@@ -52,9 +53,15 @@ class ClassFigures:
     expected_bps: float | None
     received_bps: float | None
     floor_bps: float | None
+    offered_bps: float | None
     fluctuation_pct: float | None
     rr_p50_us: float | None
     rr_p99_us: float | None
+
+    @property
+    def held(self) -> bool:
+        """Return whether a shaper holds the class: one that offers no more than is expected of it holds itself."""
+        return self.expected_bps is not None and (self.offered_bps is None or self.offered_bps > self.expected_bps)
 
     @property
     def error_pct(self) -> float | None:
@@ -94,6 +101,7 @@ def class_figures(traffic: Mapping[str, Any]) -> dict[str, ClassFigures]:
             expected_bps=number(item, "expected_bps"),
             received_bps=number(item, "received_bps"),
             floor_bps=number(item, "floor_bps"),
+            offered_bps=number(item, "offered_bps"),
             fluctuation_pct=fluctuation_pct(item.get("intervals_bps") or ()),
             rr_p50_us=None if latencies is None else float(latencies.quantile(0.5)),
             rr_p99_us=None if latencies is None else float(latencies.quantile(0.99)),
@@ -122,16 +130,19 @@ def figures(
 ) -> dict[str, float | None]:
     """Return every figure of METRICS of one measurement."""
     classes = class_figures(traffic)
-    received_bits = _received_bits(traffic)
+    counted: Mapping[str, Mapping[str, Any]] = traffic.get("classes") or {}
+    # A class that is only probed sends no bulk traffic, so that nobody counts it.
+    rates = [classes[name].received_bps for name, item in counted.items() if item.get("flows")]
+    received_bps = _sum(rates, 1.0)
     return {
         **dict.fromkeys(METRICS),
         **_exactness(classes),
-        **_cost(manifest, traffic, received_bits),
+        **_cost(manifest, traffic, _received_bits(traffic)),
         **_latency(case, traffic),
-        **_switching(traffic),
+        **_switching(traffic, shaper == TESTED_SHAPER),
         **_counters(traffic),
-        "received_mbps": _sum([item.received_bps for item in classes.values()], 1e-6),
-        "utilisation_pct": _utilisation_pct(manifest, case, shaper, classes),
+        "received_mbps": None if received_bps is None else received_bps / 1e6,
+        "utilisation_pct": _utilisation_pct(manifest, case, shaper, received_bps),
     }
 
 
@@ -143,10 +154,11 @@ def _exactness(classes: Mapping[str, ClassFigures]) -> dict[str, float | None]:
     steady = [item.fluctuation_pct for item in limited if item.fluctuation_pct is not None]
     if not errors or len(errors) < len(limited):
         errors = []
+    over = [item.error_pct for item in limited if item.held and item.error_pct is not None] if errors else []
     return {
         "accuracy_pct": max(0.0, 100.0 - median(map(abs, errors))) if errors else None,
         "accuracy_p95_pct": max(0.0, 100.0 - percentile([abs(error) for error in errors], 0.95)) if errors else None,
-        "overshoot_pct": max(0.0, *errors) if errors else None,
+        "overshoot_pct": max(0.0, *over) if over else None,
         "request_kept_pct": min(kept) if kept else None,
         "fluctuation_pct": median(steady) if steady else None,
     }
@@ -217,8 +229,11 @@ def settle_times_ms(traffic: Mapping[str, Any], direction: str) -> list[float]:
     return times
 
 
-def _switching(traffic: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return what the waterline did: only the way down is urgent, the way up waits on purpose."""
+def _switching(traffic: Mapping[str, Any], logged: bool) -> dict[str, float | None]:
+    """Return what the waterline did: only the way down is urgent, the way up waits on purpose.
+
+    ``logged``: whether the shaper keeps a log of its transitions at all.
+    """
     down, up = settle_times_ms(traffic, "down"), settle_times_ms(traffic, "up")
     changes = len(down) + len(up)
     events = traffic.get("events") or ()
@@ -226,6 +241,7 @@ def _switching(traffic: Mapping[str, Any]) -> dict[str, float | None]:
         "switch_p95_ms": percentile(down, 0.95) if down else None,
         "switch_up_p95_ms": percentile(up, 0.95) if up else None,
         "switches": float(len(down)) if changes else None,
+        "transitions": float(len(events)) if logged and "events" in traffic else None,
         "transitions_per_change": len(events) / changes if changes and events else None,
     }
 
@@ -242,12 +258,11 @@ def _counters(traffic: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def _utilisation_pct(
-    manifest: Mapping[str, Any], case: Mapping[str, Any], shaper: str, classes: Mapping[str, ClassFigures]
+    manifest: Mapping[str, Any], case: Mapping[str, Any], shaper: str, received_bps: float | None
 ) -> float | None:
     """Return what all classes received in % of what the pool, or else the link, can carry as payload."""
-    received = _sum([item.received_bps for item in classes.values()], 1.0)
-    total = number(case.get("pool") or {}, "total_bps") or number(manifest, "link_bps")
-    if received is None or not total:
+    total_bps = number(case.get("pool") or {}, "total_bps") or number(manifest, "link_bps")
+    if received_bps is None or not total_bps:
         return None
     accounting = str(manifest["accounting"]) if shaper == TESTED_SHAPER else "wire"
-    return 100.0 * received / frames.expected_bps(total, accounting)
+    return 100.0 * received_bps / frames.expected_bps(total_bps, accounting)

@@ -170,10 +170,10 @@ def _measured(run: BandwidthRun, record: BandwidthRecord) -> Measured:
 
 
 def _objectives(manifest: Mapping[str, Any], point: Point, measured: Sequence[Measured]) -> tuple[Objective, ...]:
-    """Return a case's objectives; what is always judged only where receivers know what to expect."""
+    """Return a case's objectives; what is always judged only where a shaper holds a class."""
     case = manifest["scenarios"][point.scenario]["cases"][point.case]
     counted = [item for one in measured if one.point == point for item in one.classes.values()]
-    limited = any(item.expected_bps is not None for item in counted)
+    limited = any(item.held for item in counted)
     return objectives.parse(point.place, case["objectives"], limited)
 
 

@@ -28,6 +28,7 @@ METRICS = {
     "switch_p95_ms": "giving way P95",
     "switch_up_p95_ms": "coming back P95",
     "switches": "switches",
+    "transitions": "transitions in the window",
     "transitions_per_change": "transitions for each change",
     "apply_ms": "applying",
     "drops": "dropped by the shaper",

@@ -61,6 +61,20 @@ def test_a_class_at_rest_is_wholly_off():
     assert found.fluctuation_pct is None
 
 
+def test_a_class_that_is_only_probed_takes_no_rate_away():
+    classes = {"bulk": counted(1e6, 1e6), "online": counted(None, None, flows=0)}
+    found = figures(classes=classes, rr_latency_us={"online": [[100, 5]], "other": [[100, 5]]})
+    assert found["received_mbps"] == 1.0
+    assert found["accuracy_pct"] == 100.0
+
+
+def test_only_a_class_that_is_held_can_exceed_its_limit():
+    paced = counted(100.0, 110.0, offered_bps=100.0)
+    assert figures(classes={"paced": paced})["overshoot_pct"] is None
+    assert figures(classes={"paced": paced, "held": counted(100.0, 101.0)})["overshoot_pct"] == pytest.approx(1.0)
+    assert figures(classes={"a": counted(100.0, 110.0, offered_bps=200.0)})["overshoot_pct"] == pytest.approx(10.0)
+
+
 def test_requests_are_kept_by_the_class_that_has_least_of_its_own():
     classes = {"a": counted(None, 150.0, floor_bps=100.0), "b": counted(None, 9.0, floor_bps=10.0)}
     assert figures(classes=classes)["request_kept_pct"] == pytest.approx(90.0)
@@ -104,12 +118,14 @@ def test_only_the_way_down_is_urgent_and_one_that_never_came_counts_as_long_as_i
     assert found["switch_p95_ms"] == 2000.0
     assert found["switch_up_p95_ms"] == 40.0
     assert found["switches"] == 2.0
-    assert found["transitions_per_change"] == 1.0
+    assert (found["transitions"], found["transitions_per_change"]) == (3.0, 1.0)
 
 
 def test_without_events_nothing_is_said_of_transitions():
     assert figures(switches=[switch(11.0, 5.0)], events=[])["transitions_per_change"] is None
-    assert figures(events=[{}])["transitions_per_change"] is None
+    calm = figures(events=[{}])
+    assert (calm["transitions"], calm["transitions_per_change"]) == (1.0, None)
+    assert figures("htb", events=[])["transitions"] is None
 
 
 def test_use_of_the_link_is_of_what_it_can_carry_as_payload():

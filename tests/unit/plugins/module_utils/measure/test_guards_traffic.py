@@ -86,6 +86,21 @@ def test_nothing_read_trips_every_guard_but_raises_nothing():
     assert all(result.text for result in results)
 
 
+def test_a_receiver_that_foreign_work_fills_is_noise():
+    document, record, traffic, samples = readings()
+    traffic["cpu"]["load1"]["busy_s"] = 0.99 * traffic["cpu"]["load1"]["window_s"]
+
+    def found():
+        results = guards_traffic.evaluate(document, record, traffic, samples, None)
+        return next(result for result in results if result.guard == "receiver_cpu")
+
+    assert (found().ok, found().repeatable, found().noise) == (False, False, False)
+    for sample in samples["load1"]:
+        sample["groups"]["load"]["cpu_s"] = 50.0
+    assert (found().ok, found().repeatable, found().noise) == (False, True, True)
+    assert found().text.endswith(" by foreign work")
+
+
 def test_limits_of_the_user_count():
     document, record, traffic, samples = readings()
     traffic["foreign_drops"] = 5
