@@ -30,6 +30,7 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment impo
     preparation,
     progress,
 )
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.deployed import DeployedError
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.settings import SettingsError
 from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutor, HostExecutorError
 
@@ -43,7 +44,7 @@ OPTIONS = documented.argument_spec(bandwidth_matrix.DOCUMENTATION)
 ERRORS = (
     claim.ClaimError,
     counts.CountsError,
-    deployed.DeployedError,
+    DeployedError,
     HostExecutorError,
     limits.LimitsError,
     preparation.PreparationError,

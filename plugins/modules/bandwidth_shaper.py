@@ -49,7 +49,7 @@ options:
     default: false
   fresh:
     description:
-      - Take off what is there first, even where it is as wanted, so that counters begin at 0 and RV(apply_ms) is that of a
+      - Take off what is there first, even where it is as wanted, so that counters begin at 0 and RV(apply_ms) is the
         whole. Has no effect in check mode.
     type: bool
     default: false

@@ -8,6 +8,7 @@ Where version 2 has no controllers (hybrid hosts), module cgroup makes no groups
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 
@@ -57,11 +58,15 @@ def ours(book: journal.Journal) -> list[str]:
     return [item.target for item in reversed(book.entries()) if item.kind == "cgroup" and item.by == _BY]
 
 
+def _empty(place: str) -> bool:
+    return not cgroup.read_pids(place)
+
+
 def remove(places: Sequence[str], book: journal.Journal) -> None:
     """Remove directories of ours that nobody is in, and forget them. Raises BandwidthError for one that is in use."""
     for place in places:
         # Ended processes stay in their group until their parent has reaped them.
-        wait(lambda place=place: not cgroup.read_pids(place), _EMPTY_DEADLINE_S)
+        wait(functools.partial(_empty, place), _EMPTY_DEADLINE_S)
         if os.path.isdir(place):
             try:
                 os.rmdir(place)

@@ -166,10 +166,9 @@ class BandwidthMatrix:
 
         Longer where the case needs it, shorter where bursts would change more than the kernel remembers.
         """
-        periods_s = [
-            item["bursts"]["on_s"] + item["bursts"]["off_s"] for item in case["classes"].values() if item["bursts"]
-        ]
-        wanted_s = max(float(self._settings.window_s), case["window_s"] or 0.0)
+        pauses = [item["bursts"] for item in case["classes"].values() if item["bursts"]]
+        periods_s = [float(bursts["on_s"]) + float(bursts["off_s"]) for bursts in pauses]
+        wanted_s = max(float(self._settings.window_s), float(case["window_s"] or 0.0))
         return min([wanted_s, *(MOST_EVENTS / 2 * period_s for period_s in periods_s)])
 
     def _traffic(

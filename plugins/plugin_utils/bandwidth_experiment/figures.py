@@ -191,7 +191,7 @@ def _sent(scene: Scene, raw: Raw, name: str) -> tuple[int | None, int | None]:
 
 
 def _latencies(scene: Scene, raw: Raw, start_s: float, end_s: float) -> dict[str, list[list[int]]]:
-    found = {}
+    found: dict[str, list[list[int]]] = {}
     for name, item in scene.case["classes"].items():
         if not item["probe"]:
             continue

@@ -71,10 +71,15 @@ def from_arguments(arguments: Mapping[str, Any]) -> BandwidthSettings:
         tested=hosts(arguments["tested"])[0],
         load=hosts(arguments["load"])[0],
         shapers=tuple(map(str, arguments["shapers"])),
+        plane=str(arguments["plane"]),
+        accounting=str(arguments["accounting"]),
+        congestion_control=str(arguments["congestion_control"]),
+        program_statistics=bool(arguments["program_statistics"]),
+        hold_pm_qos=bool(arguments["hold_pm_qos"]),
         limits={str(name): float(limit) for name, limit in arguments["limits"].items()},
         results_dir=os.path.abspath(os.path.expanduser(str(arguments["results_dir"]))),
-        **{name: str(arguments[name]) for name in ("plane", "accounting", "congestion_control", "run_id")},
-        **{name: bool(arguments[name]) for name in ("program_statistics", "hold_pm_qos", "resume")},
+        run_id=str(arguments["run_id"]),
+        resume=bool(arguments["resume"]),
         **{name: int(arguments[name]) for name in RANGES},
     )
 
