@@ -209,6 +209,9 @@ def absent(module: AnsibleModule, store: Store, book: journal.Journal) -> dict[s
     return {"changed": there, "diff": {"before": before, "after": ""}}
 
 
+_ASKED = ("source", "version", "commit", "git_url", "git_timeout_s", "url", "sha256", "path")
+
+
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
@@ -232,11 +235,10 @@ def main() -> None:
         supports_check_mode=True,
     )
     store = Store(os.path.join(module.params["state_dir"], "wrk"))
-    names = ("source", "version", "commit", "git_url", "git_timeout_s", "url", "sha256", "path")
     try:
         book = journal.of(module.params["state_dir"])
         if module.params["state"] == "present":
-            result = present(module, store, Request(**{name: module.params[name] for name in names}), book)
+            result = present(module, store, Request(**{name: module.params[name] for name in _ASKED}), book)
         else:
             result = absent(module, store, book)
     except (
