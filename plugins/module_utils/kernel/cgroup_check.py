@@ -41,8 +41,9 @@ def shown(root: str, group: Group, name: str) -> str:
 def refuse_files(hierarchy: cgroup.Hierarchy, full: str) -> None:
     """Raise CgroupError for a group that would be called like a file that the kernel makes in every group."""
     place = hierarchy.mount
+    known = _value_files(hierarchy.version) | _files(hierarchy.mount)
     for name in full.split("/"):
-        if name in _value_files(hierarchy.version) or name in _files(place):
+        if name in known or name in _files(place):
             raise CgroupError(f"cgroup {full}: the kernel has a file called {name} in its groups; choose another name")
         place = f"{place}/{name}"
 

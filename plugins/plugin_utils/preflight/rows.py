@@ -56,4 +56,9 @@ def _short(cell: str, width: int) -> str:
 
 def problems(rows: Sequence[Row]) -> list[str]:
     """Return one sentence for each row that stops the run."""
-    return [f"{row.where}: {row.what}: {row.consequence}" for row in rows if row.level == "missing"]
+    return [f"{row.where}: {_said(row)}" for row in rows if row.level == "missing"]
+
+
+def _said(row: Row) -> str:
+    """Return the sentence of a row, with what it is about unless that is its beginning."""
+    return row.consequence if row.consequence.startswith(row.what) else f"{row.what}: {row.consequence}"

@@ -87,7 +87,8 @@ def hierarchy(tmp_path: Path, version: int) -> cgroup.Hierarchy:
 
 
 @pytest.mark.parametrize(
-    ("version", "full"), [(1, "tasks"), (1, "there/cpu.shares"), (2, "new/cpu.max"), (1, "cpu.shares/inside")]
+    ("version", "full"),
+    [(1, "tasks"), (1, "new/tasks"), (1, "there/cpu.shares"), (2, "new/cpu.max"), (1, "cpu.shares/inside")],
 )
 def test_a_group_is_not_called_like_a_file_of_the_kernel(tmp_path: Path, version: int, full: str) -> None:
     with pytest.raises(cgroup.CgroupError, match=r"the kernel has a file called .* choose another name"):
