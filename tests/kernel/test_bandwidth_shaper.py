@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.namespaces import Pair
 from tooling import ROOT
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, journal
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup
 from ansible_collections.colocation.testbed.plugins.module_utils.shaping import qdiscs
+from tools.bandwidth.namespaces import Pair
 
 KINDS = ("ebpf", "htb", "tbf", "none")
 
