@@ -28,20 +28,14 @@ options:
     description: The file that keeps the namespace. It has a directory of its own, which becomes a mount point.
     type: path
     required: true
-  binds:
-    description: Directories that are laid over those of the host inside.
+  paths:
+    description: Directories that the namespace has for itself. Each lies below O(root), and is made when it is missing.
     type: list
-    elements: dict
+    elements: path
     default: []
-    suboptions:
-      source:
-        description: The directory; made when it is missing.
-        type: path
-        required: true
-      target:
-        description: Where it is seen inside.
-        type: path
-        required: true
+  root:
+    description: Directory below which those of O(paths) really are. Needed with O(paths).
+    type: path
   state:
     description: Whether the namespace should exist. It is only removed when no process is in it.
     type: str
@@ -59,9 +53,8 @@ EXAMPLES = r"""
 - name: Let programs write below /var/lib/kubelet without touching the host's
   colocation.testbed.mount_namespace:
     path: /var/lib/colocation-testbed/kubernetes/ns/mnt
-    binds:
-      - source: /var/lib/colocation-testbed/kubernetes/root/var/lib/kubelet
-        target: /var/lib/kubelet
+    root: /var/lib/colocation-testbed/kubernetes/root
+    paths: [/var/lib/kubelet]
 """
 
 RETURN = r"""
@@ -92,7 +85,7 @@ def run(module: AnsibleModule) -> dict[str, Any]:
     """Compare, make or remove, report."""
     params = module.params
     space = mount_namespace.Space(params["path"])
-    binds = [mount_namespace.Bind(**item) for item in params["binds"]]
+    binds = [mount_namespace.Bind(f"{params['root']}{path}", path) for path in params["paths"]]
     mount_namespace.check(space, binds)
     book = journal.Journal(os.path.join(params["state_dir"], "journal.json"))
     exists = space.exists()
@@ -116,20 +109,15 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "path": {"type": "path", "required": True},
-            "binds": {
-                "type": "list",
-                "elements": "dict",
-                "default": [],
-                "options": {
-                    "source": {"type": "path", "required": True},
-                    "target": {"type": "path", "required": True},
-                },
-            },
+            "paths": {"type": "list", "elements": "path", "default": []},
+            "root": {"type": "path"},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
         },
         supports_check_mode=True,
     )
+    if module.params["paths"] and not module.params["root"]:
+        module.fail_json(msg="mount_namespace: paths needs root, the directory below which they really are")
     try:
         result = run(module)
     except (
