@@ -61,10 +61,6 @@ options:
     type: list
     elements: str
     default: []
-  timeout_s:
-    description: Seconds that one question may take.
-    type: int
-    default: 20
 author:
   - colocation.testbed contributors (@colocation-testbed)
 """
@@ -120,7 +116,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import attach
-from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.api import Api, ApiError
+from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.kubectl import Kubectl, KubectlError
 
 RIGHT: dict[str, Any] = {
     "verb": {"type": "str", "required": True},
@@ -132,20 +128,20 @@ RIGHT: dict[str, Any] = {
 
 def run(params: dict[str, Any]) -> dict[str, Any]:
     """Ask one thing after the other; what depends on an answer is not asked without it."""
-    kubectl = attach.prefix(params["kubectl"], params["kubeconfig"], params["context"])
-    api = Api(kubectl, float(params["timeout_s"]))
-    context = attach.current_context(api, params["context"])
-    version = attach.server_version(api)
-    problems = attach.missing_rights(api, [attach.Right(**item) for item in params["rights"]])
+    argv = attach.prefix(params["kubectl"], params["kubeconfig"], params["context"])
+    cluster = Kubectl(argv)
+    context = attach.current_context(cluster, params["context"])
+    version = attach.server_version(cluster)
+    problems = attach.missing_rights(cluster, [attach.Right(**item) for item in params["rights"]])
     if problems:
         raise attach.AttachError("; ".join(problems))
-    found = attach.nodes(api)
+    found = attach.nodes(cluster)
     problems = attach.node_problems(found, params["nodes"])
     if problems:
         raise attach.AttachError("; ".join(problems))
-    asked = [attach.with_kubelet(api, found[name]) for name in params["nodes"] or sorted(found)]
+    asked = [attach.with_kubelet(cluster, found[name]) for name in params["nodes"] or sorted(found)]
     return {
-        "kubectl": list(kubectl),
+        "kubectl": list(argv),
         "context": context,
         "server_version": version,
         "nodes": {node.name: {**vars(node), "nri": node.nri} for node, _note in asked},
@@ -162,13 +158,12 @@ def main() -> None:
             "context": {"type": "str", "default": ""},
             "rights": {"type": "list", "elements": "dict", "default": [], "options": RIGHT},
             "nodes": {"type": "list", "elements": "str", "default": []},
-            "timeout_s": {"type": "int", "default": 20},
         },
         supports_check_mode=True,
     )
     try:
         result = run(module.params)
-    except (ApiError, attach.AttachError) as exc:
+    except (KubectlError, attach.AttachError) as exc:
         module.fail_json(msg=str(exc))
     module.exit_json(changed=False, **result)
 

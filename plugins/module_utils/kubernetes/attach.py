@@ -15,13 +15,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.api import Api, ApiError
+from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import kubectl
+from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.kubectl import Kubectl, KubectlError
 
 _RUNTIME = re.compile(r"([a-z0-9-]+)://(.+)\Z")
 _CGROUP_METRIC = re.compile(r"^kubelet_cgroup_version\s+([12])", re.MULTILINE)
 # containerd switches NRI on by default from this version on.
 _NRI_SINCE = (2, 0)
 _NAMES_SHOWN = 8
+_ASK_TIMEOUT_S = 20.0
 
 
 class AttachError(Exception):
@@ -80,64 +82,56 @@ class Node:
         return self.runtime_name == "containerd" and numbers >= _NRI_SINCE
 
 
-def prefix(kubectl: str, kubeconfig: str, context: str) -> tuple[str, ...]:
+def prefix(program: str, kubeconfig: str, context: str) -> tuple[str, ...]:
     """Return what reaches the cluster. Raises AttachError where there is no such kubeconfig."""
     path = os.path.expanduser(kubeconfig)
     if not os.path.isfile(path):
         raise AttachError(f"kubeconfig {path}: is not there; correct kubernetes_kubeconfig")
-    return (kubectl, "--kubeconfig", path, *(("--context", context) if context else ()))
+    return (program, "--kubeconfig", path, *(("--context", context) if context else ()))
 
 
-def current_context(api: Api, wanted: str) -> str:
-    """Return the context that is in use. Raises AttachError for one that the kubeconfig lacks, ApiError."""
-    bare = Api(api.kubectl[:3], api.timeout_s, api.run)
-    names = bare.call(["config", "get-contexts", "-o", "name"], "read the kubeconfig").split()
+def current_context(cluster: Kubectl, wanted: str) -> str:
+    """Return the context that is in use. Raises AttachError for one that the kubeconfig lacks, KubectlError."""
+    bare = Kubectl(cluster.argv[:3], cluster.run)
+    names = bare.call("config", "get-contexts", "-o", "name").stdout.split()
     if wanted and wanted not in names:
         raise AttachError(
-            f"context {wanted}: is not in {api.kubectl[2]}, which has {', '.join(names) or 'none'}; correct "
+            f"context {wanted}: is not in {cluster.argv[2]}, which has {', '.join(names) or 'none'}; correct "
             "kubernetes_context"
         )
     if wanted:
         return wanted
-    text = bare.call(["config", "view", "-o", "jsonpath={.current-context}"], "read the kubeconfig").strip()
+    text = bare.call("config", "view", "-o", "jsonpath={.current-context}").stdout.strip()
     if not text:
-        raise AttachError(f"{api.kubectl[2]}: has no current context; set kubernetes_context")
+        raise AttachError(f"{cluster.argv[2]}: has no current context; set kubernetes_context")
     return text
 
 
-def server_version(api: Api) -> str:
-    """Return the API server's version. Raises ApiError where it does not answer or does not know us."""
-    answer = api.read(["version"], "ask the API server for its version")
+def server_version(cluster: Kubectl) -> str:
+    """Return the API server's version. Raises KubectlError where it does not answer or does not know us."""
+    (answer,) = kubectl.parse(cluster.call("version", "-o", "json", timeout_s=_ASK_TIMEOUT_S).stdout)
     version = (answer.get("serverVersion") or {}).get("gitVersion", "")
     if not version:
-        raise ApiError("ask the API server for its version: it gave none; run kubectl version by hand")
+        raise AttachError("the API server gave no version; look with: kubectl version")
     return str(version)
 
 
-def missing_rights(api: Api, rights: Sequence[Right]) -> list[str]:
-    """Return a sentence for each right that is missing. Raises ApiError."""
+def missing_rights(cluster: Kubectl, rights: Sequence[Right]) -> list[str]:
+    """Return a sentence for each right that is missing. Raises KubectlError, AttachError."""
     if not rights:
         return []
-    question = json.dumps({"apiVersion": "v1", "kind": "List", "items": [right.review() for right in rights]})
-    text = api.call(["create", "-f", "-", "-o", "json"], "ask which rights we have", question)
-    answers = _documents(text)
+    question = kubectl.listing(right.review() for right in rights)
+    answers = kubectl.parse(cluster.call("create", "-f", "-", "-o", "json", input_text=question).stdout)
     if len(answers) != len(rights):
-        raise ApiError(f"ask which rights we have: {len(answers)} answers to {len(rights)} questions; run it by hand")
+        raise AttachError(
+            f"the API server gave {len(answers)} answers about {len(rights)} rights; look with: kubectl "
+            "auth can-i --list"
+        )
     return [
         f"right {right.in_words()}: is missing; let the cluster's administrator grant it to these credentials"
         for right, answer in zip(rights, answers)
         if not (answer.get("status") or {}).get("allowed")
     ]
-
-
-def _documents(text: str) -> list[Mapping[str, Any]]:
-    """Return the objects in kubectl's output: a list, or JSON texts one after the other."""
-    decoder, found, place = json.JSONDecoder(), [], 0
-    while text[place:].strip():
-        place += len(text[place:]) - len(text[place:].lstrip())
-        value, place = decoder.raw_decode(text, place)
-        found += value.get("items", [value])
-    return found
 
 
 def node_of(raw: Mapping[str, Any]) -> Node:
@@ -158,9 +152,9 @@ def node_of(raw: Mapping[str, Any]) -> Node:
     )
 
 
-def nodes(api: Api) -> dict[str, Node]:
-    """Return all nodes of the cluster by name. Raises ApiError."""
-    found = [node_of(item) for item in api.read(["get", "nodes"], "list the nodes")["items"]]
+def nodes(cluster: Kubectl) -> dict[str, Node]:
+    """Return all nodes of the cluster by name. Raises KubectlError."""
+    found = [node_of(item) for item in cluster.items("nodes")]
     return {node.name: node for node in found}
 
 
@@ -179,13 +173,13 @@ def node_problems(found: Mapping[str, Node], wanted: Sequence[str]) -> list[str]
     return problems
 
 
-def with_kubelet(api: Api, node: Node) -> tuple[Node, str]:
+def with_kubelet(cluster: Kubectl, node: Node) -> tuple[Node, str]:
     """Return a node completed by what its kubelet says, and a sentence where it may not be asked (else empty)."""
     base = f"/api/v1/nodes/{node.name}/proxy"
     try:
-        config = json.loads(api.raw(f"{base}/configz", f"ask the kubelet of {node.name}"))["kubeletconfig"]
-        metrics = api.raw(f"{base}/metrics", f"ask the kubelet of {node.name}")
-    except (ApiError, ValueError, KeyError) as exc:
+        config = json.loads(cluster.raw(f"{base}/configz"))["kubeletconfig"]
+        metrics = cluster.raw(f"{base}/metrics")
+    except (KubectlError, ValueError, KeyError) as exc:
         return node, f"{exc}; so the cgroup driver of {node.name} is not known"
     version = _CGROUP_METRIC.search(metrics)
     driver = str(config.get("cgroupDriver", ""))

@@ -15,14 +15,12 @@ from ansible_collections.colocation.testbed.plugins.modules import (
     go_programs,
     kubeadm_phases,
     kubernetes_info,
-    kubernetes_objects,
     kubernetes_pki,
     mount_namespace,
     oci_image,
 )
 
 Run = Callable[..., dict[str, Any]]
-NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}}
 
 
 @pytest.fixture
@@ -67,35 +65,6 @@ def test_a_bad_group_and_a_bad_number_are_refused(run: Run, tmp_path: Path) -> N
     failed = run(go_programs, groups=[group(programs={})], cache_dir=str(tmp_path))
     assert failed["msg"] == "group tools: it has no programs; complete it"
     assert "nice is from 0 to 19" in run(go_programs, groups=[group()], cache_dir=str(tmp_path), nice=99)["msg"]
-
-
-KUBECTL = r"""
-case "$*" in
-  *get*) printf '%s' '{"kind": "List", "items": [OBJECTS]}' ;;
-  *apply*dry-run*) echo 'namespace/x created (server dry run)' ;;
-  *apply*) echo "namespace/x $(cat STATE 2>/dev/null || echo created)"; echo unchanged > STATE ;;
-  *delete*) echo namespace/x ;;
-esac
-cat > /dev/null
-"""
-
-
-def kubectl(tmp_path: Path, objects: str = "") -> list[str]:
-    return [script(tmp_path / "kubectl", KUBECTL.replace("OBJECTS", objects).replace("STATE", f"{tmp_path}/state"))]
-
-
-def test_objects_are_applied_once(run: Run, tmp_path: Path) -> None:
-    options = {"kubectl": kubectl(tmp_path), "objects": [NAMESPACE]}
-    assert run(kubernetes_objects, **options, _ansible_check_mode=True)["objects"] == ["namespace/x"]
-    assert run(kubernetes_objects, **options)["objects"] == ["namespace/x"]
-    assert not run(kubernetes_objects, **options)["changed"]
-    assert run(kubernetes_objects, **options, state="absent")["changed"]
-
-
-def test_objects_of_others_are_refused(run: Run, tmp_path: Path) -> None:
-    options = {"kubectl": kubectl(tmp_path, json.dumps(NAMESPACE)), "objects": [NAMESPACE]}
-    assert "Namespace/x: is there and was not made by this collection" in run(kubernetes_objects, **options)["msg"]
-    assert run(kubernetes_objects, **options, adopt=True)["changed"]
 
 
 def test_phases_run_once_for_a_configuration(run: Run, tmp_path: Path) -> None:

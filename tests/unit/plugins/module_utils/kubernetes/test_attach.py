@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands
-from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import api, attach
+from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import attach, kubectl
 
 
-def cluster(**answers: Any) -> api.Api:
+def cluster(**answers: Any) -> kubectl.Kubectl:
     """Return an API whose answers are chosen by a word of the question."""
 
     def run(argv: Sequence[str], **_options: Any) -> commands.Result:
@@ -24,7 +24,7 @@ def cluster(**answers: Any) -> api.Api:
                 return commands.Result(tuple(argv), 0, answer if isinstance(answer, str) else json.dumps(answer), "")
         raise AssertionError(f"nothing prepared for {argv}")
 
-    return api.Api(("kubectl", "--kubeconfig", "/k"), run=run)
+    return kubectl.Kubectl(("kubectl", "--kubeconfig", "/k"), run=run)
 
 
 def node(name: str, runtime: str = "containerd://2.1.6", ready: str = "True") -> dict[str, Any]:
@@ -74,7 +74,7 @@ def test_every_missing_right_is_named_with_verb_and_resource() -> None:
             f"right create pods in namespace lab: {advice}",
             f"right patch deployments/scale.apps in all namespaces: {advice}",
         ]
-    with pytest.raises(api.ApiError, match="2 answers to 3 questions"):
+    with pytest.raises(attach.AttachError, match="2 answers about 3 rights"):
         attach.missing_rights(cluster(create="\n".join(map(json.dumps, answers[:2]))), rights)
 
 
@@ -110,10 +110,13 @@ def test_a_kubelet_that_may_not_be_asked_is_a_note() -> None:
     asked = cluster(configz='error from server (Forbidden): nodes "a" is forbidden')
     found, note = attach.with_kubelet(asked, attach.node_of(node("a")))
     assert found.cgroup_driver == ""
-    assert "the right is missing" in note
+    assert "is forbidden" in note
     assert note.endswith("so the cgroup driver of a is not known")
 
 
 def test_an_api_server_that_does_not_answer() -> None:
-    with pytest.raises(api.ApiError, match=r"ask the API server for its version: error: dial tcp .* cannot be reached"):
-        attach.server_version(cluster(version="error: dial tcp 10.0.0.1:6443: connect: connection refused"))
+    asked = cluster(version="error: dial tcp 10.0.0.1:6443: connect: connection refused")
+    with pytest.raises(
+        kubectl.KubectlError, match=r"kubectl version .*: the API server does not answer .*cluster-info"
+    ):
+        attach.server_version(asked)
