@@ -61,6 +61,19 @@ def test_a_changed_configuration_keeps_the_authorities(wanted: pki.Pki) -> None:
     assert leaf.read_text() != before[1]
 
 
+def test_a_new_user_costs_the_others_nothing(wanted: pki.Pki) -> None:
+    kubeadm = Kubeadm(wanted)
+    pki.make(wanted, kubeadm)
+    users = (*wanted.users, pki.User("kubelet-b", "system:node:b", ("system:nodes",)))
+    more = pki.Pki(wanted.kubeadm, wanted.config, wanted.directory, users)
+    assert (pki.reason(more), [user.name for user in pki.new_users(more)]) == ("", ["kubelet-b"])
+    count = kubeadm.count
+    pki.make(more, kubeadm)
+    assert kubeadm.count == count + 1
+    assert pki.new_users(more) == []
+    assert Path(more.kubeconfigs["kubelet-b"]).read_text() == "user system:node:b"
+
+
 def test_what_is_missing_or_due_is_made_anew(wanted: pki.Pki) -> None:
     pki.make(wanted, Kubeadm(wanted))
     made_s = json.loads(Path(wanted.directory, pki.RECORD).read_text())["made_s"]
