@@ -88,9 +88,10 @@ def test_an_interrupted_run_is_done_again(wanted: pki.Pki) -> None:
         raise commands.CommandError("killed")
 
     pki.make(wanted, Kubeadm(wanted))
+    changed = pki.Pki(wanted.kubeadm, wanted.config + "# more\n", wanted.directory, wanted.users)
     with pytest.raises(commands.CommandError):
-        pki.make(wanted, dies)
-    assert pki.reason(wanted) == "there are none"
+        pki.make(changed, dies)
+    assert pki.reason(changed) == "there are none"
 
 
 def test_half_an_authority_is_not_replaced(wanted: pki.Pki) -> None:
