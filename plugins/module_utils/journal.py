@@ -39,6 +39,10 @@ KINDS = (
     "grub",
     "bandwidth",
     "qdisc",
+    "cgroup_tree",
+    "mount_namespace",
+    "route",
+    "nft_table",
 )
 LOCK_DEADLINE_S = 30.0
 _POLL_S = 0.05
