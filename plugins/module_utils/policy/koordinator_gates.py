@@ -147,7 +147,7 @@ def _burst(strategy: overlay.Strategy, gates: Mapping[str, bool], host: Host) ->
     if kernel and percent > _FULL_PERCENT and host.burst_above_quota is False:
         yield Finding(
             FAIL,
-            f"{strategy.path('cpuBurstPercent')}: {percent} asks for more than the quota, and this kernel refuses that; "
+            f"{strategy.path('cpuBurstPercent')}: {percent} asks for more than the quota, which this kernel refuses; "
             f"write {_FULL_PERCENT} or less, or policy cfsQuotaBurstOnly",
         )
 
