@@ -11,7 +11,7 @@ short_description: Bring objects of a Kubernetes cluster about, or take them awa
 version_added: 0.1.0
 description:
   - Applies objects on the server's side, all of them in a few calls, and reads back that nothing is left to change.
-  - Every object gets the label C(app.kubernetes.io/managed-by=colocation-testbed), and O(run) as
+  - Every object gets the label C(app.kubernetes.io/managed-by=colocation-testbed), and O(run_id) as
     C(colocation.testbed/run). Only objects with the first label are ever changed or deleted.
   - Whether an object is the same is the server's answer to a trial, so defaults that the cluster fills in are no
     change. Pods and jobs, which can't be changed, are deleted and made again when what they were made from differs.
@@ -36,18 +36,21 @@ options:
     type: str
     choices: [present, absent]
     default: present
-  run:
+  run_id:
     description: Id of the run that the objects belong to; a label.
     type: str
     default: ""
-  foreign:
+  adopt:
     description:
-      - What happens to an object that exists without our label. V(fail) names all of them before anything changes,
-        V(skip) leaves them as they are, V(adopt) makes them ours.
-    type: str
-    choices: [fail, skip, adopt]
-    default: fail
-  deadline_s:
+      - Whether an object that exists without our label becomes ours. Otherwise all of them are named before anything
+        changes, or left as they are with O(skip_foreign=true).
+    type: bool
+    default: false
+  skip_foreign:
+    description: Whether an object that exists without our label is left as it is, instead of failing.
+    type: bool
+    default: false
+  timeout_s:
     description: Seconds to wait at most until what is deleted is gone.
     type: int
     default: 120
@@ -59,7 +62,7 @@ EXAMPLES = r"""
 - name: Make a namespace for workloads
   colocation.testbed.kubernetes_objects:
     kubectl: [kubectl, --context, lab]
-    run: "20261201-0700"
+    run_id: "20261201-0700"
     objects:
       - apiVersion: v1
         kind: Namespace
@@ -99,7 +102,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.kube
 
 
 def _present(module: AnsibleModule, cluster: Kubectl, wanted: list[dict[str, Any]]) -> dict[str, Any]:
-    planned = objects.plan(cluster, wanted, module.params["foreign"])
+    foreign = "adopt" if module.params["adopt"] else "skip" if module.params["skip_foreign"] else "fail"
+    planned = objects.plan(cluster, wanted, foreign)
     changed = any(item.action in (objects.CREATE, objects.CHANGE) for item in planned)
     if changed and not module.check_mode:
         objects.carry_out(cluster, planned)
@@ -115,7 +119,7 @@ def _present(module: AnsibleModule, cluster: Kubectl, wanted: list[dict[str, Any
 def _absent(module: AnsibleModule, cluster: Kubectl, wanted: list[dict[str, Any]]) -> dict[str, Any]:
     doomed = objects.doomed(cluster, wanted)
     if doomed and not module.check_mode:
-        objects.remove(cluster, doomed, float(module.params["deadline_s"]))
+        objects.remove(cluster, doomed, float(module.params["timeout_s"]))
     rows = [dict(zip(("kind", "namespace", "name"), identity(item)), action="delete") for item in doomed]
     result: dict[str, Any] = {"changed": bool(doomed), "objects": rows}
     if module._diff:
@@ -130,15 +134,17 @@ def main() -> None:
             "kubectl": {"type": "list", "elements": "str", "default": ["kubectl"]},
             "objects": {"type": "list", "elements": "dict", "required": True},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "run": {"type": "str", "default": ""},
-            "foreign": {"type": "str", "choices": ["fail", "skip", "adopt"], "default": "fail"},
-            "deadline_s": {"type": "int", "default": 120},
+            "run_id": {"type": "str", "default": ""},
+            "adopt": {"type": "bool", "default": False},
+            "skip_foreign": {"type": "bool", "default": False},
+            "timeout_s": {"type": "int", "default": 120},
         },
+        mutually_exclusive=[("adopt", "skip_foreign")],
         supports_check_mode=True,
     )
     try:
         cluster = Kubectl(tuple(module.params["kubectl"]))
-        wanted = [objects.labelled(item, module.params["run"]) for item in module.params["objects"]]
+        wanted = [objects.labelled(item, module.params["run_id"]) for item in module.params["objects"]]
         result = (_present if module.params["state"] == "present" else _absent)(module, cluster, wanted)
     except (KubectlError, objects.ObjectsError) as exc:
         module.fail_json(msg=str(exc))

@@ -107,8 +107,8 @@ def _ready(read: Readings, wanted: Wanted) -> Step:
         if not why or not _counts(pod, wanted):
             continue
         log = pod_reasons.why_agent(read.logs.get(name, "")) if pod_reasons.crashes(pod) else ""
-        look = f"kubectl -n {wanted.namespace} logs {name} --previous" if log else look.replace("get", "describe")
-        return Step("ready", False, f"pod {name}: {why}{'; ' + log if log else ''}", look.replace(" -o wide", ""))
+        look = f"kubectl -n {wanted.namespace} " + (f"logs {name} --previous" if log else f"describe pod {name}")
+        return Step("ready", False, f"pod {name}: {why}{'; ' + log if log else ''}", look)
     for name in wanted.components:
         has, needs = _replicas(there[name])
         if has < needs or not needs:

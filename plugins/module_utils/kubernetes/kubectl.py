@@ -106,6 +106,10 @@ class Kubectl:
         chosen = ("--selector", selector) if selector else ()
         return self._objects("get", resource, *place, *chosen)
 
+    def raw(self, path: str) -> str:
+        """Return what the API server answers to a GET of a path. Raises KubectlError."""
+        return self.call("get", "--raw", path).stdout
+
     def _objects(self, *words: str) -> list[dict[str, Any]]:
         try:
             return parse(self.call(*words, "-o", "json").stdout)

@@ -245,3 +245,13 @@ def test_a_pod_has_the_sums_and_no_limit_where_a_container_has_none() -> None:
 def test_plain_cpu_in_a_be_pod_is_refused() -> None:
     with pytest.raises(RequestsError, match=r"cpu: is not read for class BE; write kubernetes\.io/batch-cpu"):
         koordinator.best_effort_pod({}, NODE, {"ffmpeg": {"requests": {"cpu": 1}}})
+
+
+def test_what_the_real_manager_wrote_is_what_the_policy_wants() -> None:
+    """Koordinator 1.8.0 made this spec out of this policy, with the API server's defaults of NodeSLO."""
+    path = Path(__file__).parent / "data/koordinator-1.8.0-nodeslo.json"
+    recorded = json.loads(path.read_text(encoding="utf-8"))
+    policy, spec = recorded["policy"], recorded["spec"]
+    assert koordinator.slo_differences(spec, policy, recorded["labels"]) == ()
+    (found,) = koordinator.slo_differences(spec, policy, {})
+    assert (found.path, found.found) == ("spec.resourceUsedThresholdWithBE.cpuSuppressThresholdPercent", 80)
