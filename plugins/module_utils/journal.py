@@ -38,6 +38,9 @@ KINDS = (
     "swap",
     "grub",
     "bandwidth",
+    "cgroup_tree",
+    "route",
+    "nft_table",
 )
 LOCK_DEADLINE_S = 30.0
 _POLL_S = 0.05

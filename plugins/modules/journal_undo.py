@@ -79,6 +79,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.colocation.testbed.plugins.module_utils import journal, undo
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import reconcile
+from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import leftovers
 
 
 def run(module: AnsibleModule) -> None:
@@ -91,7 +92,7 @@ def run(module: AnsibleModule) -> None:
         packages=tuple(entry.target for entry in entries if entry.kind == "package"),
         term_deadline_s=float(module.params["term_deadline_s"]),
     )
-    handlers = {**actions.handlers(), reconcile.JOURNAL_KIND: reconcile.undo}
+    handlers = {**actions.handlers(), reconcile.JOURNAL_KIND: reconcile.undo, **leftovers.handlers()}
     done = book.undo(handlers, module.check_mode, actions.settle)
     texts = {
         result: [item.outcome.text for item in done if item.outcome.result == result]

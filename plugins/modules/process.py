@@ -115,11 +115,16 @@ options:
             type: str
             default: 127.0.0.1
           http_url:
-            description: This URL answers with a status from 200 to 399.
+            description:
+              - This URL, C(http) or C(https), answers with a status from 200 to 399. Its certificate is not verified.
             type: str
           file:
             description: This file exists.
             type: path
+          command:
+            description: Program and arguments that end with status 0 within 10 seconds.
+            type: list
+            elements: str
       ready_timeout_s:
         description: Seconds until the process must be ready.
         type: float
@@ -251,6 +256,7 @@ READY = {
     "address": {"type": "str", "default": "127.0.0.1"},
     "http_url": {"type": "str"},
     "file": {"type": "path"},
+    "command": {"type": "list", "elements": "str"},
 }
 STATES = ["started", "restarted", "stopped", "absent", "ended"]
 ENTRY = {

@@ -6,16 +6,14 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Callable
 
-from ansible_collections.colocation.testbed.plugins.module_utils import apt_sources, commands, files
+from ansible_collections.colocation.testbed.plugins.module_utils import apt_sources, cache_directory, commands, files
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import procfs
 from ansible_collections.colocation.testbed.plugins.module_utils.lab import drivers, image, image_kernel
 from ansible_collections.colocation.testbed.plugins.module_utils.lab.image import ImageError, Recipe
@@ -24,7 +22,7 @@ _BUILD_PREFIX = ".build-"
 _BUILD_TIMEOUT_S = 1800.0
 _MKFS_TIMEOUT_S = 600.0
 _MIN_FREE_BYTES = 3 * 1024**3
-_POLL_S = 0.2
+_SETTING = "lab_image_cache_dir"
 
 Run = Callable[..., commands.Result]
 
@@ -48,32 +46,10 @@ class Store:
     def locked(self) -> Iterator[None]:
         """Keep others from making images here at the same time. Raises ImageError after ``lock_timeout_s``."""
         try:
-            os.makedirs(self.directory, exist_ok=True)
-            handle = os.open(os.path.join(self.directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as exc:
-            raise ImageError(
-                f"{self.directory}: cannot be written: {exc.strerror}; choose another lab_image_cache_dir"
-            ) from exc
-        deadline = time.monotonic() + self.lock_timeout_s
-        try:
-            while not _try_lock(handle):
-                if time.monotonic() > deadline:
-                    raise ImageError(
-                        f"{self.directory}: another run has been making an image for {self.lock_timeout_s:g} s; "
-                        "wait for it, or end it"
-                    )
-                time.sleep(_POLL_S)
-            yield
-        finally:
-            os.close(handle)
-
-
-def _try_lock(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+            with cache_directory.locked(self.directory, "an image", _SETTING, self.lock_timeout_s):
+                yield
+        except cache_directory.CacheError as exc:
+            raise ImageError(str(exc)) from exc
 
 
 def make(
@@ -166,13 +142,10 @@ def _enable_no_workload(units: str) -> None:
 
 
 def _require_space(store: Store) -> None:
-    status = os.statvfs(store.directory)
-    free = status.f_bavail * status.f_frsize
-    if free < _MIN_FREE_BYTES:
-        raise ImageError(
-            f"{store.directory}: has {free >> 20} MiB free, making an image needs {_MIN_FREE_BYTES >> 20}; free "
-            "some, or choose another lab_image_cache_dir"
-        )
+    try:
+        cache_directory.require_space(store.directory, "an image", _SETTING, _MIN_FREE_BYTES)
+    except cache_directory.CacheError as exc:
+        raise ImageError(str(exc)) from exc
 
 
 def _remove_unfinished(store: Store) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import http.server
 import socket
+import ssl
+import subprocess
 import threading
 
 import pytest
@@ -66,8 +68,38 @@ def test_file_and_all_conditions_must_hold(server, tmp_path):
 
 
 def test_other_schemes_are_refused():
-    with pytest.raises(ready.ReadyError, match="only http"):
-        ready.from_params({"http_url": "https://127.0.0.1/", "tcp_port": None})
+    with pytest.raises(ready.ReadyError, match="http:// or https://"):
+        ready.from_params({"http_url": "ftp://127.0.0.1/", "tcp_port": None})
+
+
+def test_https_is_asked_without_verifying(server, tmp_path):
+    certificate = tmp_path / "server.pem"
+    subprocess.run(
+        [*"openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=test -days 1 -keyout".split(), certificate, "-out"]
+        + [tmp_path / "cert.pem"],
+        check=True,
+        capture_output=True,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert.pem", certificate)
+    with http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as made:
+        made.socket = context.wrap_socket(made.socket, server_side=True)
+        thread = threading.Thread(target=made.serve_forever)
+        thread.start()
+        assert ready.from_params({"http_url": f"https://127.0.0.1:{made.server_address[1]}/"}).holds()
+        assert not ready.from_params({"http_url": f"https://127.0.0.1:{made.server_address[1]}/none"}).holds()
+        made.shutdown()
+        thread.join()
+    assert not ready.from_params({"http_url": f"https://127.0.0.1:{server}/"}).holds()
+
+
+def test_command(tmp_path):
+    condition = ready.from_params({"command": ["test", "-e", str(tmp_path / "there")]})
+    assert not condition.holds()
+    (tmp_path / "there").touch()
+    assert condition.holds()
+    assert condition.describe() == f"test -e {tmp_path}/there ends with status 0"
+    assert not ready.from_params({"command": ["/no/such/program"]}).holds()
 
 
 def test_a_taken_port_is_one_sentence(server):

@@ -1,0 +1,196 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a host must have before a kubelet runs on it, and what is written down and set before one is started."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Callable
+
+from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, journal, quantity
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
+    cgroup,
+    cpu_list,
+    knob,
+    listeners,
+    mounts,
+    netns_value,
+    procfs,
+)
+from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import leftovers
+
+BY = "kubernetes_host"
+# capability.h: without it root may not lower oom_score_adj, and runc fails with a misleading sentence.
+_CAP_SYS_RESOURCE = 24
+# The hierarchies that kubelet makes pods' groups in, by controller (pkg/kubelet/cm of Kubernetes).
+_CONTROLLERS = ("cpu", "cpuset", "memory", "pids")
+
+Run = Callable[..., commands.Result]
+
+
+class HostError(Exception):
+    """The host is not fit for a kubelet; one sentence for each thing that is wrong."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of a host: the pods' group, sysctls by name, what programs will make, what they need."""
+
+    cgroup_root: str = "kubepods"
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    nft_tables: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    service_subnet: str = ""
+    node_address: str = ""
+    ports: tuple[int, ...] = ()
+    programs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host as its files and programs show it; roots and the command runner are injected for tests."""
+
+    proc_root: str = procfs.PROC_ROOT
+    run: Run = commands.run
+    find_program: Callable[[str], str | None] = shutil.which
+
+    def sysctl_path(self, name: str) -> str:
+        """Return the file of a sysctl."""
+        return os.path.join(self.proc_root, "sys", *name.split("."))
+
+    def group_dirs(self, root: str) -> list[str]:
+        """Return where the pods' group is, or would be, in every hierarchy, named ones and version 2 included."""
+        points = [item.point for item in mounts.read(self.proc_root) if item.fs_type in ("cgroup", "cgroup2")]
+        return [os.path.join(point, root) for point in dict.fromkeys(points)]
+
+    def facts(self) -> dict[str, Any]:
+        """Return what decides how programs are configured here. Raises CgroupError, MountsError."""
+        status = procfs.read_text(f"{self.proc_root}/self/status") or ""
+        effective = next((line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), "0")
+        mountinfo = procfs.read_text(f"{self.proc_root}/self/mountinfo") or ""
+        root_line = next((line for line in mountinfo.splitlines() if line.split(" ")[4] == "/"), "")
+        return {
+            "cap_sys_resource": bool(int(effective, 16) >> _CAP_SYS_RESOURCE & 1),
+            "root_is_shared": " shared:" in root_line.partition(" - ")[0],
+            "online_cpus": quantity.format_cpu_list(cpu_list.online()),
+            "cgroup": cgroup.detect(self.proc_root).version,
+            "swap": len((procfs.read_text(f"{self.proc_root}/swaps") or "").splitlines()) > 1,
+        }
+
+
+def problems(wanted: Wanted, host: Host, ours: set[tuple[str, str]]) -> list[str]:
+    """Return one sentence for each reason why no kubelet can be started here. ``ours``: kind, target in the journal."""
+    found = [
+        f"{name}: is not there; install it, or let kubernetes_install do it"
+        for name in wanted.programs
+        if not (os.access(name, os.X_OK) if os.path.isabs(name) else host.find_program(name))
+    ]
+    layout = cgroup.detect(host.proc_root)
+    found += [
+        f"cgroup controller {name}: no hierarchy has it; mount it, or enable it on the kernel's command line"
+        for name in _CONTROLLERS
+        if layout.find(name) is None
+    ]
+    found += [f"sysctl {name}: this kernel lacks it" for name in wanted.sysctls if _sysctl(host, name) is None]
+    taken = [path for path in host.group_dirs(wanted.cgroup_root) if os.path.isdir(path)]
+    if taken and (leftovers.CGROUP_TREE, taken[0]) not in ours:
+        return [
+            *found,
+            f"{taken[0]}: is there, so another kubelet runs here or has left it; remove that one",
+        ]
+    if not any(kind == leftovers.CGROUP_TREE for kind, _target in ours):
+        found += _taken_ports(wanted.ports, host)
+    return found
+
+
+def _taken_ports(ports: Sequence[int], host: Host) -> list[str]:
+    found = []
+    for port in ports:
+        listener = listeners.find_listener(port, host.proc_root)
+        if listener is not None:
+            found.append(f"port {port}: is taken by process {listener.pid or '?'} ({listener.command}); end that one")
+    return found
+
+
+def _sysctl(host: Host, name: str) -> str | None:
+    text = files.read_kernel(host.sysctl_path(name))
+    return None if text is None else text.strip()
+
+
+def needs_route(wanted: Wanted, host: Host) -> bool:
+    """Tell whether services' addresses lead nowhere: there is neither a default route nor one to them."""
+    if not wanted.service_subnet:
+        return False
+    for what in (["default"], ["exact", wanted.service_subnet]):
+        if json.loads(host.run(["ip", "-j", "route", "show", *what]).stdout or "[]"):
+            return False
+    return True
+
+
+def device_of(address: str, host: Host) -> str:
+    """Return the interface that has an address. Raises HostError."""
+    shown = json.loads(host.run(["ip", "-j", "addr", "show", "to", address]).stdout or "[]")
+    names = [item["ifname"] for item in shown if item]
+    if not names:
+        raise HostError(f"node address {address}: no interface of this host has it; correct kubernetes_node_address")
+    return str(names[0])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is still to be done: what to write down, values to set by name, and whether the route is missing."""
+
+    changes: tuple[journal.Change, ...]
+    sysctls: Mapping[str, str]
+    route: bool
+
+    @property
+    def empty(self) -> bool:
+        """Tell whether nothing is to be done."""
+        return not (self.changes or self.sysctls or self.route)
+
+
+def plan(wanted: Wanted, host: Host, ours: set[tuple[str, str]]) -> Plan:
+    """Compare; reads only. Raises CommandError, FilesError, MountsError."""
+    space = leftovers.recorded_space(host.proc_root)
+    changes = [journal.Change(leftovers.CGROUP_TREE, path) for path in host.group_dirs(wanted.cgroup_root)]
+    changes += [
+        journal.Change(leftovers.NFT_TABLE, leftovers.target(table, host.proc_root), space)
+        for table in wanted.nft_tables
+    ]
+    changes += [journal.Change("link", leftovers.target(name, host.proc_root)) for name in wanted.links]
+    different = {
+        name: value for name, value in wanted.sysctls.items() if not knob.holds(_sysctl(host, name) or "", value)
+    }
+    new = tuple(change for change in changes if (change.kind, change.target) not in ours)
+    return Plan(new, different, needs_route(wanted, host))
+
+
+def apply(todo: Plan, wanted: Wanted, host: Host, book: journal.Journal) -> None:
+    """Write down, then set values and add the route, and read back. Raises HostError and what the kernel says."""
+    space = netns_value.current(host.proc_root)
+    changes = list(todo.changes)
+    for name, value in todo.sysctls.items():
+        text = _sysctl(host, name) or ""
+        own = space is not None and name.startswith("net.")
+        previous = netns_value.recorded(text, space) if own and space is not None else text
+        changes.append(journal.Change("value", host.sysctl_path(name), previous, value))
+    if todo.route:
+        target = leftovers.target(wanted.service_subnet, host.proc_root)
+        changes.append(journal.Change(leftovers.ROUTE, target, leftovers.recorded_space(host.proc_root)))
+    book.record_many(changes, BY)
+    for name, value in todo.sysctls.items():
+        files.write_kernel(host.sysctl_path(name), value)
+        left = _sysctl(host, name) or ""
+        if not knob.holds(left, value):
+            raise HostError(f"sysctl {name}: wrote {value}, read {left}; does something else write it?")
+    if todo.route:
+        device = device_of(wanted.node_address, host)
+        host.run(["ip", "route", "add", wanted.service_subnet, "dev", device])
+        if needs_route(wanted, host):
+            raise HostError(f"route to {wanted.service_subnet}: was added and is not there; look at ip route")
