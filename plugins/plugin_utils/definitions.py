@@ -98,6 +98,24 @@ def load_definitions(
     )
 
 
+def policy_named(collection_root: str | Path, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a policy by its name, the user's laid over the built-in one; {} for the empty name. Not validated.
+
+    Policies may be meant for different engines, so only who uses one can tell whether it is good.
+
+    :raises DefinitionsError: for an unknown name and for definitions that are none.
+    """
+    if not name:
+        return {}
+    problems: list[str] = []
+    built_in = _built_in(Path(collection_root), KINDS["policy"], problems)
+    merged, _given = _overlay(built_in, given, "policy_definitions", problems)
+    problems += _selected([name], merged, "policy", "policy")
+    if problems:
+        raise DefinitionsError(problems)
+    return dict(merged[name])
+
+
 def _built_in(root: Path, folder: str, problems: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for path in sorted((root / "files" / folder).glob("*.yml")):
