@@ -32,7 +32,7 @@ author:
 EXAMPLES = r"""
 - name: Install Koordinator from its own manifests
   colocation.testbed.kubernetes_objects:
-    objects: "{{ '/opt/koordinator' | colocation.testbed.koordinator_objects(chosen.values) }}"
+    objects: "{{ '/opt/koordinator' | colocation.testbed.koordinator_objects(chosen['values']) }}"
   vars:
     chosen: "{{ {'version': '1.8.0', 'image_host': '127.0.0.1:15000'} | colocation.testbed.koordinator_values }}"
 """

@@ -13,6 +13,7 @@ description:
   - Removes webhooks, priority classes, definitions of kinds with all their objects, and Koordinator's namespace,
     where an uninstall left them; batch and mid resources from the capacity and allocatable of nodes; and labels and
     annotations of Koordinator's domain from nodes.
+  - With O(uninstall=true) removes an installation by manifests first, which it knows by its labels.
   - Refuses while a manager or an agent still runs, since they would write all of it again; also those that a platform
     installed itself. Definitions that belong to a Helm release, and shared ones that are not ours, are left alone.
 extends_documentation_fragment:
@@ -24,6 +25,10 @@ attributes:
   diff_mode:
     support: full
 options:
+  uninstall:
+    description: Whether what role C(koordinator) installed by manifests is removed too.
+    type: bool
+    default: false
   namespace:
     description: Koordinator's namespace.
     type: str
@@ -64,6 +69,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes impo
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.kubectl import (
     Kubectl,
     KubectlError,
+    identity,
     shown,
     wait,
 )
@@ -84,13 +90,22 @@ def _stopped(module: AnsibleModule, cluster: Kubectl) -> None:
 def _run(module: AnsibleModule) -> dict[str, Any]:
     cluster, keep = Kubectl(tuple(module.params["kubectl"])), module.params["keep"]
     deadline_s = float(module.params["deadline_s"])
+    own = koordinator_leftovers.installed(cluster) if module.params["uninstall"] else []
     patches = koordinator_leftovers.nodes(cluster, keep)
-    doomed = koordinator_leftovers.objects(cluster, module.params["namespace"])
-    texts = [f"{shown(item)}: deleted" for item in doomed] + [text for item in patches for text in item.texts()]
+    known = {identity(item) for item in own}
+    left = [
+        item
+        for item in koordinator_leftovers.objects(cluster, module.params["namespace"])
+        if identity(item) not in known
+    ]
+    texts = [f"{shown(item)}: deleted" for item in (*own, *left)] + [text for item in patches for text in item.texts()]
+    if own and not module.check_mode:
+        objects.remove(cluster, own, deadline_s)
     if texts:
         _stopped(module, cluster)
     if texts and not module.check_mode:
-        objects.remove(cluster, doomed, deadline_s)
+        objects.remove(cluster, left, deadline_s)
+        patches = koordinator_leftovers.nodes(cluster, keep)
         koordinator_leftovers.clean_nodes(cluster, patches, keep, deadline_s)
     result: dict[str, Any] = {"changed": bool(texts), "removed": texts}
     if module._diff:
@@ -103,6 +118,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "kubectl": {"type": "list", "elements": "str", "default": ["kubectl"]},
+            "uninstall": {"type": "bool", "default": False},
             "namespace": {"type": "str", "default": "koordinator-system"},
             "keep": {"type": "list", "elements": "str", "default": []},
             "deadline_s": {"type": "int", "default": 120},

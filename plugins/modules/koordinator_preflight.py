@@ -51,6 +51,10 @@ options:
     description: Which definitions are installed, as C(crds) of the chart's values. Those that are not may be another's.
     type: dict
     default: {}
+  removal:
+    description: Whether it is to be removed, for which it only matters who has installed it.
+    type: bool
+    default: false
 author:
   - colocation.testbed contributors (@colocation-testbed)
 """
@@ -106,11 +110,12 @@ def main() -> None:
             "release_namespace": {"type": "str", "default": "default"},
             "nodes": {"type": "list", "elements": "str", "default": []},
             "workload_namespaces": {"type": "list", "elements": "str", "default": []},
+            "removal": {"type": "bool", "default": False},
             "crds": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
     )
-    names = ("method", "release", "release_namespace", "nodes", "workload_namespaces")
+    names = ("method", "release", "release_namespace", "nodes", "workload_namespaces", "removal")
     order = koordinator_preflight.Order(*(module.params[name] for name in names))
     try:
         cluster = koordinator_preflight.read(Kubectl(tuple(module.params["kubectl"])))

@@ -18,7 +18,12 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.colocation.testbed.plugins.module_utils.policy import translation, validation
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import (
+    koordinator,
+    translation,
+    validation,
+    vocabulary_types,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.overlay import merge
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation_values import suggest
 from ansible_collections.colocation.testbed.plugins.plugin_utils import definition_checks as checks
@@ -153,11 +158,24 @@ def _validate(merged: Mapping[str, Mapping[str, Any]], paths: Mapping[str, Mappi
     policies = sorted(merged["policy"])
     for name, value in merged["mode"].items():
         problems += checks.mode(value, paths["mode"][name], policies)
+    engines = _engines(merged["mode"])
     for name, value in merged["policy"].items():
-        problems += validation.problems(value, paths["policy"][name])
+        for engine in engines.get(name, [koordinator.ENGINE]):
+            problems += validation.problems(value, paths["policy"][name], engine)
     for name, value in merged["aggressor"].items():
         problems += checks.aggressor(value, paths["aggressor"][name])
     return problems
+
+
+def _engines(modes: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return for each policy the engines that modes use it with; one that no mode names only has to be Koordinator's."""
+    found: dict[str, list[str]] = {}
+    for mode in modes.values():
+        policy, engine = (mode.get("policy"), mode.get("engine")) if isinstance(mode, Mapping) else (None, None)
+        known = found.setdefault(policy, []) if isinstance(policy, str) and engine in vocabulary_types.ENGINES else None
+        if known is not None and engine not in known:
+            known.append(engine)
+    return found
 
 
 def _selected(names: Sequence[str], defined: Mapping[str, Any], where: str, kind: str) -> list[str]:

@@ -25,6 +25,12 @@ _WEBHOOKS = (
 )
 
 
+_INSTALLED = (
+    "daemonsets,deployments,services,configmaps,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,"
+    "mutatingwebhookconfigurations,validatingwebhookconfigurations,customresourcedefinitions,priorityclasses,namespaces"
+)
+
+
 class LeftoversError(Exception):
     """Something of Koordinator is still there, or must not be touched; the text says what and what to do."""
 
@@ -80,10 +86,22 @@ def _escaped(key: str) -> str:
 
 
 def running(cluster: Kubectl) -> list[str]:
-    """Return the names of Koordinator's workloads that are still in the cluster, the platform's own too."""
+    """Return the names of Koordinator's workloads and pods that are still in the cluster, the platform's own too."""
     wanted = {names.MANAGER, names.AGENT, *names.PLATFORM_NAMES}
-    found = cluster.items("deployments,daemonsets")
-    return [kubectl.shown(item) for item in found if item["metadata"]["name"] in wanted]
+    found = [item for item in cluster.items("deployments,daemonsets") if item["metadata"]["name"] in wanted]
+    # A pod outlives its workload by its time of grace, and writes until then.
+    found += [item for item in cluster.items("pods", names.NAMESPACE) if _app(item) in wanted]
+    return [kubectl.shown(item) for item in found]
+
+
+def _app(pod: Mapping[str, Any]) -> str:
+    return str((pod["metadata"].get("labels") or {}).get("koord-app", ""))
+
+
+def installed(cluster: Kubectl) -> list[dict[str, Any]]:
+    """Return what we installed by manifests, by its labels."""
+    chosen = f"{kubectl.OWNER_LABEL}={kubectl.OWNER},{names.PART_LABEL}={names.PART}"
+    return cluster.items(_INSTALLED, selector=chosen)
 
 
 def platform(cluster: Kubectl) -> list[str]:

@@ -37,13 +37,14 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be installed: how, under which Helm release, for which nodes, with pods in which namespaces."""
+    """What is to be installed or removed: how, under which Helm release, for which nodes, pods in which namespaces."""
 
     method: str
     release: str
     release_namespace: str
     nodes: Sequence[str]
     workload_namespaces: Sequence[str] = ()
+    removal: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,8 @@ def judge(cluster: Cluster, order: Order) -> Found:
     if has == PLATFORM:
         text = ", ".join(shown(item) for item in cluster.workloads if item["metadata"]["name"] in names.PLATFORM_NAMES)
         return Found(has, (), (f"{text}: the platform has its own Koordinator, which is left alone",))
+    if order.removal:
+        return Found(has, tuple(_method(has, cluster, order)), ())
     problems = [
         *_method(has, cluster, order),
         *_version(cluster),

@@ -36,12 +36,12 @@ _CAUSES = (
         "the credentials are expired or refused",
         "version",
     ),
+    (re.compile(r"x509|certificate signed by unknown"), "the API server's certificate is not trusted", "config view"),
     (
         re.compile(r"connection refused|was refused|Unable to connect|no route to host|i/o timeout|deadline exceeded"),
         "the API server does not answer",
         "cluster-info",
     ),
-    (re.compile(r"x509|certificate signed by unknown"), "the API server's certificate is not trusted", "config view"),
 )
 
 
@@ -153,7 +153,8 @@ class Kubectl:
 
     def delete(self, objects: Iterable[Mapping[str, Any]], deadline_s: float) -> None:
         """Delete objects and wait until they are gone. Raises KubectlError when they are not by the deadline."""
-        words = ("delete", "-f", "-", "--ignore-not-found", f"--timeout={int(deadline_s)}s")
+        # In the foreground, so that the pods of a workload are gone with it.
+        words = ("delete", "-f", "-", "--ignore-not-found", "--cascade=foreground", f"--timeout={int(deadline_s)}s")
         self.call(*words, input_text=listing(objects), timeout_s=deadline_s + _REQUEST_TIMEOUT_S)
 
     def patch(self, resource: str, name: str, patch: Sequence[Mapping[str, Any]], subresource: str = "") -> None:

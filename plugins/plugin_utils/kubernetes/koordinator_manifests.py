@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import koordinator_names as names
 from ansible_collections.colocation.testbed.plugins.plugin_utils.kubernetes import koordinator_pods as pods
 from ansible_collections.colocation.testbed.plugins.plugin_utils.kubernetes import koordinator_values as chart
 
@@ -125,8 +126,6 @@ def _set(item: dict[str, Any], values: Mapping[str, Any], pull_policy: str) -> d
     kind, name = item["kind"], item["metadata"]["name"]
     if kind in _WEBHOOKS:
         item["webhooks"] = list(_webhooks(item["webhooks"], values))
-    elif kind == "Namespace":
-        item["metadata"]["labels"] = dict(item["metadata"].get("labels") or {})
     elif kind in ("Deployment", "DaemonSet"):
         pods.settle(item, name.removeprefix("koord-"), values, pull_policy)
     elif kind == "ConfigMap" and name == "scheduler-config":
@@ -162,6 +161,8 @@ def _placed(item: dict[str, Any]) -> dict[str, Any]:
     if item["kind"] != "CustomResourceDefinition":
         metadata["name"] = named(metadata["name"])
     metadata.pop("namespace", None)
+    # What belongs together is removed by this label, without the sources.
+    metadata["labels"] = {**(metadata.get("labels") or {}), names.PART_LABEL: names.PART}
     if item["kind"] not in _CLUSTER:
         metadata["namespace"] = chart.NAMESPACE
     item.pop("status", None)

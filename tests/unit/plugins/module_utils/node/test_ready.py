@@ -75,7 +75,7 @@ def test_other_schemes_are_refused():
 def test_https_is_asked_without_verifying(server, tmp_path):
     certificate = tmp_path / "server.pem"
     subprocess.run(
-        [*"openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=test -days 1 -keyout".split(), certificate, "-out"]
+        [*["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=test", "-days", "1", "-keyout"], certificate, "-out"]
         + [tmp_path / "cert.pem"],
         check=True,
         capture_output=True,
