@@ -168,7 +168,7 @@ def _validate(merged: Mapping[str, Mapping[str, Any]], paths: Mapping[str, Mappi
 
 
 def _engines(modes: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return for each policy the engines that modes use it with; one that no mode names only has to be Koordinator's."""
+    """Return for each policy the engines that modes use it with; it need not be good for any other."""
     found: dict[str, list[str]] = {}
     for mode in modes.values():
         policy, engine = (mode.get("policy"), mode.get("engine")) if isinstance(mode, Mapping) else (None, None)

@@ -192,6 +192,7 @@ def pack(layer: Layer, output: BinaryIO) -> Blob:
         with tarfile.open(fileobj=content, mode="w|", format=tarfile.GNU_FORMAT) as archive:
             for path, item in _in_order(layer):
                 _add(archive, path, item)
+    output.flush()
     return Blob(f"sha256:{packed.hash.hexdigest()}", packed.size, f"sha256:{content.hash.hexdigest()}")
 
 

@@ -68,20 +68,16 @@ def test_file_and_all_conditions_must_hold(server, tmp_path):
 
 
 def test_other_schemes_are_refused():
-    with pytest.raises(ready.ReadyError, match="http:// or https://"):
+    with pytest.raises(ready.ReadyError, match="only http:// and https://"):
         ready.from_params({"http_url": "ftp://127.0.0.1/", "tcp_port": None})
 
 
 def test_https_is_asked_without_verifying(server, tmp_path):
-    certificate = tmp_path / "server.pem"
-    subprocess.run(
-        [*["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=test", "-days", "1", "-keyout"], certificate, "-out"]
-        + [tmp_path / "cert.pem"],
-        check=True,
-        capture_output=True,
-    )
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made_by = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=test", "-days", "1"]
+    subprocess.run([*made_by, "-keyout", key, "-out", certificate], check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "cert.pem", certificate)
+    context.load_cert_chain(certificate, key)
     with http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as made:
         made.socket = context.wrap_socket(made.socket, server_side=True)
         thread = threading.Thread(target=made.serve_forever)
