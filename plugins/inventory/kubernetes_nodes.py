@@ -102,10 +102,10 @@ class InventoryModule(BaseInventoryPlugin):
         try:
             for host in self._hosts():
                 for group in host.groups:
-                    self.inventory.add_group(group)
-                    self.inventory.add_host(host.name, group=group)
+                    inventory.add_group(group)
+                    inventory.add_host(host.name, group=group)
                 for name, value in host.variables.items():
-                    self.inventory.set_variable(host.name, name, value)
+                    inventory.set_variable(host.name, name, value)
         except (KubectlError, node_inventory.NodeInventoryError) as exc:
             raise AnsibleParserError(f"{path}: {exc}") from exc
 

@@ -172,9 +172,9 @@ def _engines(modes: Mapping[str, Any]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for mode in modes.values():
         policy, engine = (mode.get("policy"), mode.get("engine")) if isinstance(mode, Mapping) else (None, None)
-        known = found.setdefault(policy, []) if isinstance(policy, str) and engine in vocabulary_types.ENGINES else None
-        if known is not None and engine not in known:
-            known.append(engine)
+        if isinstance(policy, str) and isinstance(engine, str) and engine in vocabulary_types.ENGINES:
+            known = found.setdefault(policy, [])
+            known += [] if engine in known else [engine]
     return found
 
 
