@@ -65,7 +65,11 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import koordinator_leftovers, objects
+from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import (
+    koordinator_leftovers,
+    koordinator_names,
+    objects,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.kubectl import (
     Kubectl,
     KubectlError,
@@ -90,7 +94,7 @@ def _stopped(module: AnsibleModule, cluster: Kubectl) -> None:
 def _run(module: AnsibleModule) -> dict[str, Any]:
     cluster, keep = Kubectl(tuple(module.params["kubectl"])), module.params["keep"]
     deadline_s = float(module.params["deadline_s"])
-    own = koordinator_leftovers.installed(cluster) if module.params["uninstall"] else []
+    own = objects.parts(cluster, koordinator_names.PART) if module.params["uninstall"] else []
     patches = koordinator_leftovers.nodes(cluster, keep)
     known = {identity(item) for item in own}
     left = [

@@ -25,12 +25,6 @@ _WEBHOOKS = (
 )
 
 
-_INSTALLED = (
-    "daemonsets,deployments,services,configmaps,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,"
-    "mutatingwebhookconfigurations,validatingwebhookconfigurations,customresourcedefinitions,priorityclasses,namespaces"
-)
-
-
 class LeftoversError(Exception):
     """Something of Koordinator is still there, or must not be touched; the text says what and what to do."""
 
@@ -96,12 +90,6 @@ def running(cluster: Kubectl) -> list[str]:
 
 def _app(pod: Mapping[str, Any]) -> str:
     return str((pod["metadata"].get("labels") or {}).get("koord-app", ""))
-
-
-def installed(cluster: Kubectl) -> list[dict[str, Any]]:
-    """Return what we installed by manifests, by its labels."""
-    chosen = f"{kubectl.OWNER_LABEL}={kubectl.OWNER},{names.PART_LABEL}={names.PART}"
-    return cluster.items(_INSTALLED, selector=chosen)
 
 
 def platform(cluster: Kubectl) -> list[str]:

@@ -14,7 +14,7 @@ WEBHOOK_SECRET = "koordinator-webhook-certs"  # noqa: S105 - the name of an obje
 MANAGER, AGENT, SCHEDULER, DESCHEDULER = "koord-manager", "koordlet", "koord-scheduler", "koord-descheduler"
 PRIORITY_CLASSES = ("koord-prod", "koord-mid", "koord-batch", "koord-free")
 DOMAIN = "koordinator.sh"
-PART_LABEL, PART = "app.kubernetes.io/part-of", "koordinator"
+PART = "koordinator"
 QOS_LABEL = "koordinator.sh/qosClass"
 EXTENDED_SPEC = "node.koordinator.sh/extended-resource-spec"
 DUMMY_CA = "Cg=="

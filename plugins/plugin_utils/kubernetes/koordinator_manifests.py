@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import koordinator_names as names
+from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import objects
 from ansible_collections.colocation.testbed.plugins.plugin_utils.kubernetes import koordinator_pods as pods
 from ansible_collections.colocation.testbed.plugins.plugin_utils.kubernetes import koordinator_values as chart
 
@@ -162,7 +163,7 @@ def _placed(item: dict[str, Any]) -> dict[str, Any]:
         metadata["name"] = named(metadata["name"])
     metadata.pop("namespace", None)
     # What belongs together is removed by this label, without the sources.
-    metadata["labels"] = {**(metadata.get("labels") or {}), names.PART_LABEL: names.PART}
+    metadata["labels"] = {**(metadata.get("labels") or {}), objects.PART_LABEL: names.PART}
     if item["kind"] not in _CLUSTER:
         metadata["namespace"] = chart.NAMESPACE
     item.pop("status", None)

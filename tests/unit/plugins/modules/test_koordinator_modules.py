@@ -32,9 +32,7 @@ NODE = {
 }
 
 
-HIERARCHIES = (
-    "1 1 0:1 / {root}/cpu rw - cgroup cgroup rw,cpu\n2 1 0:2 / {root}/cpuset rw - cgroup cgroup rw,cpuset\n"
-)
+HIERARCHIES = "1 1 0:1 / {root}/cpu rw - cgroup cgroup rw,cpu\n2 1 0:2 / {root}/cpuset rw - cgroup cgroup rw,cpuset\n"
 
 
 @pytest.fixture
@@ -76,6 +74,21 @@ def test_others_objects_fail_before_anything_changes(run: Any, cluster: FakeClus
     assert "Namespace w: exists and is not ours" in result["msg"]
     assert run(kubernetes_objects, objects=[NAMESPACE], skip_foreign=True)["changed"] is False
     assert run(kubernetes_objects, objects=[NAMESPACE], adopt=True)["changed"] is True
+
+
+def test_parts_that_are_not_wanted_any_more_go(run: Any, cluster: FakeCluster) -> None:
+    labels = {"app.kubernetes.io/part-of": "x"}
+    one, other = ({**NAMESPACE, "metadata": {"name": name, "labels": labels}} for name in ("a", "b"))
+    run(kubernetes_objects, objects=[one, other], part_of="x")
+    predicted = run(kubernetes_objects, objects=[one], part_of="x", _ansible_check_mode=True, _ansible_diff=True)
+    assert predicted["diff"]["before"] == "--- Namespace b\n"
+    assert cluster.get("Namespace", "b")
+    assert run(kubernetes_objects, objects=[one])["changed"] is False
+    done = run(kubernetes_objects, objects=[one], part_of="x")
+    assert done["objects"] == predicted["objects"]
+    assert [item["action"] for item in done["objects"]] == ["same", "delete"]
+    assert cluster.get("Namespace", "b") is None
+    assert run(kubernetes_objects, objects=[one], part_of="x")["changed"] is False
 
 
 def test_what_does_not_stay_applied_is_told(run: Any, cluster: FakeCluster) -> None:
