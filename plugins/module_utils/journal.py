@@ -39,6 +39,7 @@ KINDS = (
     "grub",
     "bandwidth",
     "cgroup_tree",
+    "mount_namespace",
     "route",
     "nft_table",
 )

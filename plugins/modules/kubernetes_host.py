@@ -32,7 +32,7 @@ options:
     choices: [present, absent]
     default: present
   cgroup_root:
-    description: Name of the pods' control group in each hierarchy, as the kubelet's cgroup driver makes it.
+    description: Path of the pods' control group in each hierarchy, as the kubelet makes it. Groups above are made.
     type: str
     default: kubepods
   sysctls:
@@ -57,6 +57,20 @@ options:
     description: Addresses of services. Where it is empty, no route is looked for.
     type: str
     default: ""
+  routes:
+    description: Ways to other networks, such as those of other nodes' pods.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      destination:
+        description: The network.
+        type: str
+        required: true
+      via:
+        description: Address of the neighbour that leads there.
+        type: str
+        required: true
   ports:
     description: TCP ports that must be free the first time.
     type: list
@@ -123,6 +137,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils import (
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, mounts
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import host, leftovers
 
+ROUTE: dict[str, Any] = {"destination": {"type": "str", "required": True}, "via": {"type": "str", "required": True}}
+
 
 def wanted_of(params: dict[str, Any]) -> host.Wanted:
     """Return what the options ask for."""
@@ -134,16 +150,18 @@ def wanted_of(params: dict[str, Any]) -> host.Wanted:
         links=tuple(params["links"]),
         service_subnet=params["service_subnet"],
         node_address=params["node_address"],
+        routes=tuple(host.Route(item["destination"], item["via"]) for item in params["routes"]),
         ports=tuple(params["ports"]),
         programs=tuple(params["programs"]),
     )
 
 
-def in_words(todo: host.Plan, wanted: host.Wanted) -> list[str]:
+def in_words(todo: host.Plan) -> list[str]:
     """Return what a plan does."""
     words = [f"note {change.kind} {change.target}" for change in todo.changes]
     words += [f"sysctl {name} = {value}" for name, value in todo.sysctls.items()]
-    return words + ([f"route to {wanted.service_subnet}"] if todo.route else [])
+    words += [f"control group {path}" for path in todo.groups]
+    return words + [f"route to {route.destination}" for route in todo.routes]
 
 
 def present(module: AnsibleModule, book: journal.Journal) -> dict[str, Any]:
@@ -158,7 +176,7 @@ def present(module: AnsibleModule, book: journal.Journal) -> dict[str, Any]:
     todo = host.plan(wanted, here, ours)
     if not todo.empty and not module.check_mode:
         host.apply(todo, wanted, here, book)
-    changes = in_words(todo, wanted)
+    changes = in_words(todo)
     diff = {"before": "", "after": "".join(f"{line}\n" for line in changes)}
     return {"changed": not todo.empty, "facts": here.facts(), "changes": changes, "diff": diff}
 
@@ -183,6 +201,7 @@ def main() -> None:
             "links": {"type": "list", "elements": "str", "default": []},
             "node_address": {"type": "str", "default": ""},
             "service_subnet": {"type": "str", "default": ""},
+            "routes": {"type": "list", "elements": "dict", "default": [], "options": ROUTE},
             "ports": {"type": "list", "elements": "int", "default": []},
             "programs": {"type": "list", "elements": "str", "default": []},
             "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
@@ -202,6 +221,8 @@ def main() -> None:
         own_changes.OwnChangesError,
     ) as exc:
         module.fail_json(msg=str(exc))
+    except OSError as exc:
+        module.fail_json(msg=f"{exc.filename}: {exc.strerror}; run as root")
     module.exit_json(**result)
 
 

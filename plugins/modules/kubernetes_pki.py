@@ -105,7 +105,8 @@ def run(module: AnsibleModule) -> dict[str, Any]:
     users = tuple(pki.User(item["name"], item["client_name"], tuple(item["groups"])) for item in params["users"])
     wanted = pki.Pki(params["kubeadm"], params["config"], params["directory"], users)
     pki.check(wanted)
-    why = pki.reason(wanted)
+    new = ", ".join(user.name for user in pki.new_users(wanted))
+    why = pki.reason(wanted) or (f"new users: {new}" if new else "")
     before = files.read_text_or_none(os.path.join(wanted.directory, pki.CONFIG)) or ""
     if why and not module.check_mode:
         if not os.path.isdir(wanted.directory):

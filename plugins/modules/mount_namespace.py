@@ -37,7 +37,7 @@ options:
     description: Directory below which those of O(paths) really are. Needed with O(paths).
     type: path
   state:
-    description: Whether the namespace should exist. It is only removed when no process is in it.
+    description: Whether the namespace should exist. With V(absent), processes that are still inside are killed.
     type: str
     choices: [present, absent]
     default: present
@@ -72,7 +72,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, journal
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import mounts
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import mounts, processes
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import mount_namespace
 
 
@@ -125,6 +125,7 @@ def main() -> None:
         journal.JournalError,
         mount_namespace.MountNamespaceError,
         mounts.MountsError,
+        processes.ProcessError,
     ) as exc:
         module.fail_json(msg=str(exc))
     except OSError as exc:

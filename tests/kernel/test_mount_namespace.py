@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.colocation.testbed.plugins.module_utils import journal, undo
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import host, leftovers, mount_namespace
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.mount_namespace import Bind, Space
+from ansible_collections.colocation.testbed.plugins.module_utils.recorded_process import wait
 
 pytestmark = pytest.mark.kernel
 TARGET = "/run/colocation-testbed-test-private"
@@ -66,14 +67,18 @@ def test_the_journal_takes_it_away_too(book: journal.Journal, space: Space, tmp_
     assert Path("/proc/self/mountinfo").read_text() == before
 
 
-def test_it_is_not_removed_while_somebody_is_in_it(book: journal.Journal, space: Space, tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_journal", [False, True])
+def test_what_still_runs_inside_is_ended(book: journal.Journal, space: Space, tmp_path: Path, by_journal: bool) -> None:
     mount_namespace.make(space, binds(tmp_path), book)
-    with subprocess.Popen([*space.prefix, "sleep", "60"]) as sleeper:
-        subprocess.run([*space.prefix, "true"], check=True)
-        with pytest.raises(mount_namespace.MountNamespaceError, match=f"processes {sleeper.pid} are in the namespace"):
+    with subprocess.Popen([*space.prefix, "sleep", "60"]) as inside, subprocess.Popen(["sleep", "60"]) as outside:
+        wait(lambda: inside.pid in space.pids(), 5)
+        if by_journal:
+            assert undone(book) == []
+        else:
             mount_namespace.remove(space, binds(tmp_path), book)
-        sleeper.kill()
-    mount_namespace.remove(space, binds(tmp_path), book)
+        assert inside.wait(timeout=5) == -9
+        assert outside.poll() is None
+        outside.kill()
 
 
 @pytest.mark.parametrize(

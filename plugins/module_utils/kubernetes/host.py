@@ -38,6 +38,14 @@ class HostError(Exception):
 
 
 @dataclass(frozen=True)
+class Route:
+    """A way to a network: through a neighbour's address, or, where that is empty, just out of the node's interface."""
+
+    destination: str
+    via: str = ""
+
+
+@dataclass(frozen=True)
 class Wanted:
     """What is asked of a host: the pods' group, sysctls by name, what programs will make, what they need."""
 
@@ -47,6 +55,7 @@ class Wanted:
     links: tuple[str, ...] = ()
     service_subnet: str = ""
     node_address: str = ""
+    routes: tuple[Route, ...] = ()
     ports: tuple[int, ...] = ()
     programs: tuple[str, ...] = ()
 
@@ -122,14 +131,16 @@ def _sysctl(host: Host, name: str) -> str | None:
     return None if text is None else text.strip()
 
 
-def needs_route(wanted: Wanted, host: Host) -> bool:
-    """Tell whether services' addresses lead nowhere: there is neither a default route nor one to them."""
-    if not wanted.service_subnet:
-        return False
-    for what in (["default"], ["exact", wanted.service_subnet]):
-        if json.loads(host.run(["ip", "-j", "route", "show", *what]).stdout or "[]"):
-            return False
-    return True
+def missing_routes(wanted: Wanted, host: Host) -> list[Route]:
+    """Return the routes that the host lacks. Services only need one where there is no default route."""
+    found = [route for route in wanted.routes if not _has_route(["exact", route.destination], host)]
+    if wanted.service_subnet and not _has_route(["default"], host):
+        found += [Route(wanted.service_subnet)] if not _has_route(["exact", wanted.service_subnet], host) else []
+    return found
+
+
+def _has_route(what: Sequence[str], host: Host) -> bool:
+    return bool(json.loads(host.run(["ip", "-j", "route", "show", *what]).stdout or "[]"))
 
 
 def device_of(address: str, host: Host) -> str:
@@ -143,16 +154,17 @@ def device_of(address: str, host: Host) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is still to be done: what to write down, values to set by name, and whether the route is missing."""
+    """What is still to be done: what to write down, groups to make, values to set by name, routes to add."""
 
     changes: tuple[journal.Change, ...]
+    groups: tuple[str, ...]
     sysctls: Mapping[str, str]
-    route: bool
+    routes: tuple[Route, ...]
 
     @property
     def empty(self) -> bool:
         """Tell whether nothing is to be done."""
-        return not (self.changes or self.sysctls or self.route)
+        return not (self.changes or self.groups or self.sysctls or self.routes)
 
 
 def plan(wanted: Wanted, host: Host, ours: set[tuple[str, str]]) -> Plan:
@@ -168,11 +180,33 @@ def plan(wanted: Wanted, host: Host, ours: set[tuple[str, str]]) -> Plan:
         name: value for name, value in wanted.sysctls.items() if not knob.holds(_sysctl(host, name) or "", value)
     }
     new = tuple(change for change in changes if (change.kind, change.target) not in ours)
-    return Plan(new, different, needs_route(wanted, host))
+    return Plan(new, tuple(_missing_parents(wanted, host)), different, tuple(missing_routes(wanted, host)))
+
+
+def _missing_parents(wanted: Wanted, host: Host) -> list[str]:
+    """Return the groups above the pods' own that are missing, the highest first; kubelet refuses to make them."""
+    found = []
+    for path in host.group_dirs(wanted.cgroup_root):
+        above = os.path.dirname(path)
+        missing = []
+        while not os.path.isdir(above):
+            missing.append(above)
+            above = os.path.dirname(above)
+        found += missing[::-1]
+    return found
+
+
+def _make_group(path: str) -> None:
+    """Make a group; a new one of version 1 has no CPUs, and nobody could join it."""
+    os.mkdir(path)
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        text = files.read_kernel(f"{os.path.dirname(path)}/{name}")
+        if text is not None and os.path.exists(f"{path}/{name}"):
+            files.write_kernel(f"{path}/{name}", text.strip())
 
 
 def apply(todo: Plan, wanted: Wanted, host: Host, book: journal.Journal) -> None:
-    """Write down, then set values and add the route, and read back. Raises HostError and what the kernel says."""
+    """Write down, then make groups, set values and add routes, and read back. Raises HostError."""
     space = netns_value.current(host.proc_root)
     changes = list(todo.changes)
     for name, value in todo.sysctls.items():
@@ -180,17 +214,21 @@ def apply(todo: Plan, wanted: Wanted, host: Host, book: journal.Journal) -> None
         own = space is not None and name.startswith("net.")
         previous = netns_value.recorded(text, space) if own and space is not None else text
         changes.append(journal.Change("value", host.sysctl_path(name), previous, value))
-    if todo.route:
-        target = leftovers.target(wanted.service_subnet, host.proc_root)
+    for route in todo.routes:
+        target = leftovers.target(route.destination, host.proc_root)
         changes.append(journal.Change(leftovers.ROUTE, target, leftovers.recorded_space(host.proc_root)))
+    changes = [*(journal.Change("cgroup", path) for path in todo.groups), *changes]
     book.record_many(changes, BY)
+    for path in todo.groups:
+        _make_group(path)
     for name, value in todo.sysctls.items():
         files.write_kernel(host.sysctl_path(name), value)
         left = _sysctl(host, name) or ""
         if not knob.holds(left, value):
             raise HostError(f"sysctl {name}: wrote {value}, read {left}; does something else write it?")
-    if todo.route:
-        device = device_of(wanted.node_address, host)
-        host.run(["ip", "route", "add", wanted.service_subnet, "dev", device])
-        if needs_route(wanted, host):
-            raise HostError(f"route to {wanted.service_subnet}: was added and is not there; look at ip route")
+    for route in todo.routes:
+        way = ["via", route.via] if route.via else ["dev", device_of(wanted.node_address, host)]
+        host.run(["ip", "route", "add", route.destination, *way])
+    left_out = missing_routes(wanted, host)
+    if left_out:
+        raise HostError(f"route to {left_out[0].destination}: was added and is not there; look at ip route")

@@ -22,6 +22,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     processes,
     procfs,
 )
+from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import mount_namespace
 from ansible_collections.colocation.testbed.plugins.module_utils.recorded_process import wait as wait_until
 
 CGROUP_TREE, ROUTE, NFT_TABLE = "cgroup_tree", "route", "nft_table"
@@ -37,6 +38,7 @@ def handlers(run: Run = commands.run) -> Mapping[str, journal.Handler]:
         CGROUP_TREE: undo_cgroup_tree,
         ROUTE: lambda entry, check: _undo_network(entry, check, _route, run),
         NFT_TABLE: lambda entry, check: _undo_network(entry, check, _nft_table, run),
+        mount_namespace.KIND: lambda entry, check: mount_namespace.undo(entry, check, run),
     }
     return {kind: _guarded(handler) for kind, handler in table.items()}
 
@@ -45,7 +47,13 @@ def _guarded(handler: Callable[[Entry, bool], Outcome]) -> journal.Handler:
     def call(entry: Entry, check: bool) -> Outcome:
         try:
             return handler(entry, check)
-        except (cgroup.CgroupError, commands.CommandError, processes.ProcessError, OSError) as exc:
+        except (
+            cgroup.CgroupError,
+            commands.CommandError,
+            mount_namespace.MountNamespaceError,
+            processes.ProcessError,
+            OSError,
+        ) as exc:
             return Outcome("failed", f"{entry.target}: {exc}; undo again, or remove it by hand")
 
     return call

@@ -10,14 +10,18 @@ between all processes inside, as kubelet and container runtimes need it, also wh
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, journal
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import mounts, procfs
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import mounts, processes, procfs
+from ansible_collections.colocation.testbed.plugins.module_utils.recorded_process import wait as wait_until
 
 BY = "mount_namespace"
+KIND = "mount_namespace"
 NSFS = "nsfs"
+_KILL_DEADLINE_S = 10.0
 
 Run = Callable[..., commands.Result]
 
@@ -135,7 +139,7 @@ def _make_space(space: Space, book: journal.Journal) -> None:
         space.run(["mount", "--bind", space.directory, space.directory])
     # unshare(1): the file must not lie on a shared mount, and would keep itself alive there.
     space.run(["mount", "--make-private", space.directory])
-    book.record("mount", space.path, {"fs_type": NSFS}, BY)
+    book.record(KIND, space.path, None, BY)
     with open(space.path, "a", encoding="utf-8"):
         pass
     space.run(["unshare", f"--mount={space.path}", "--propagation", "shared", "true"])
@@ -151,15 +155,46 @@ def _file_system(path: str, space: Space) -> str:
     return max(points, key=lambda item: len(item.point)).fs_type
 
 
-def remove(space: Space, binds: Sequence[Bind], book: journal.Journal) -> None:
-    """Remove the namespace and what was made for it, with all mounts inside. Raises MountNamespaceError, CommandError.
+def end_inside(space: Space) -> int:
+    """Kill every process in a namespace of ours until none is left, at most 10 s; returns how many were killed.
 
-    Directories that were made for the binds go when they are empty; files that others put there stay.
+    Programs that were started inside may have outlived those who would have ended them. Raises MountNamespaceError.
     """
-    inside = space.pids() if space.exists() else ()
-    if inside:
-        shown = ", ".join(str(pid) for pid in inside[:5])
-        raise MountNamespaceError(f"{space.path}: processes {shown} are in the namespace; end them first")
+    ended: set[int] = set()
+
+    def none_left() -> bool:
+        left = space.pids() if space.exists() else ()
+        for pid in left:
+            identity = processes.identify(pid, space.proc_root)
+            if identity is not None and processes.send(identity, signal.SIGKILL, space.proc_root):
+                ended.add(pid)
+        return not left
+
+    if not wait_until(none_left, _KILL_DEADLINE_S):
+        shown = ", ".join(str(pid) for pid in space.pids()[:5])
+        raise MountNamespaceError(f"{space.path}: processes {shown} stay in the namespace; see /proc/PID/stack for why")
+    return len(ended)
+
+
+def undo(entry: journal.Entry, check: bool, run: Run = commands.run) -> journal.Outcome:
+    """End what is inside a namespace that we made, and remove it with all of its mounts."""
+    space = Space(entry.target, run=run)
+    if not space.exists():
+        return journal.Outcome("undone", f"{entry.target}: not there")
+    if check:
+        return journal.Outcome("undone", f"{entry.target}: removed")
+    ended = end_inside(space)
+    run(["umount", space.path])
+    return journal.Outcome("undone", f"{entry.target}: {ended} processes inside ended, removed")
+
+
+def remove(space: Space, binds: Sequence[Bind], book: journal.Journal) -> None:
+    """Remove the namespace, what runs inside, all mounts inside, and what was made for it.
+
+    Directories that were made for the binds go when they are empty; files that others put there stay. Raises
+    MountNamespaceError, CommandError.
+    """
+    end_inside(space)
     for point in (space.path, space.directory):
         if mounts.at(point, space.proc_root) is not None:
             space.run(["umount", point])
@@ -173,7 +208,7 @@ def remove(space: Space, binds: Sequence[Bind], book: journal.Journal) -> None:
             if os.path.isdir(folder):
                 os.rmdir(folder)
             gone.append(("directory", folder))
-    book.forget_many([("mount", space.path), ("mount", space.directory), *gone])
+    book.forget_many([(KIND, space.path), ("mount", space.directory), *gone])
 
 
 def _folders(binds: Sequence[Bind]) -> set[str]:

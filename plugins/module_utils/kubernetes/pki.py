@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, files
 
@@ -48,6 +48,11 @@ class User:
     client_name: str
     groups: tuple[str, ...] = ()
 
+    @property
+    def identity(self) -> list[str]:
+        """Return what the certificate says: name, then groups."""
+        return [self.client_name, *self.groups]
+
 
 @dataclass(frozen=True)
 class Pki:
@@ -72,15 +77,14 @@ class Pki:
     @property
     def digest(self) -> str:
         """Return what changes when certificates must be made anew."""
-        users = [[user.name, user.client_name, user.groups] for user in self.users]
-        return hashlib.sha256(json.dumps([self.config, users]).encode()).hexdigest()
+        return hashlib.sha256(self.config.encode()).hexdigest()
 
     @property
     def wanted(self) -> list[str]:
-        """Return every file that must be there."""
+        """Return every file that must be there, without those of other users."""
         pairs = [f"{name}.{suffix}" for name in _LEAVES for suffix in ("crt", "key")]
         below = [os.path.join(self.certificates, name) for name in (*_AUTHORITY, *_SERVICE_ACCOUNTS, *pairs)]
-        return [*below, *self.kubeconfigs.values()]
+        return [*below, *(self.kubeconfigs[name] for name in PHASES)]
 
 
 def check(pki: Pki) -> None:
@@ -95,47 +99,72 @@ def check(pki: Pki) -> None:
 
 def reason(pki: Pki, now_s: float | None = None) -> str:
     """Return why certificates must be made, an empty text where all are there and good for long enough."""
-    try:
-        record = files.read_json(os.path.join(pki.directory, RECORD))
-        digest, made_s = record["digest"], float(record["made_s"])
-    except (files.FilesError, KeyError, TypeError, ValueError):
+    record = _record(pki)
+    if not record:
         return "there are none"
     lacking = [path for path in pki.wanted if not os.path.isfile(path)]
     if lacking:
         return f"{lacking[0]} is missing"
-    if digest != pki.digest:
+    if record["digest"] != pki.digest:
         return "their configuration has changed"
-    age_s = (time.time() if now_s is None else now_s) - made_s
+    age_s = (time.time() if now_s is None else now_s) - record["made_s"]
     return "they are due in less than two months" if age_s > _RENEW_AFTER_S else ""
 
 
+def _record(pki: Pki) -> dict[str, Any]:
+    """Return what was made when and for whom, nothing where there is no sound record."""
+    try:
+        raw = files.read_json(os.path.join(pki.directory, RECORD))
+        return {"digest": str(raw["digest"]), "made_s": float(raw["made_s"]), "users": dict(raw["users"])}
+    except (files.FilesError, KeyError, TypeError, ValueError):
+        return {}
+
+
+def new_users(pki: Pki) -> list[User]:
+    """Return the users who lack a kubeconfig, or have one under another name or with other groups."""
+    known = _record(pki).get("users", {})
+    return [
+        user
+        for user in pki.users
+        if known.get(user.name) != user.identity or not os.path.isfile(pki.kubeconfigs[user.name])
+    ]
+
+
 def make(pki: Pki, run: Run = commands.run) -> None:
-    """Make everything that the authorities sign anew, and the authorities where they are missing.
+    """Make what is missing or due; users that are new get their kubeconfig, and nothing else is touched for them.
 
     Authorities and the key of service accounts are kept, so that what they signed stays good. The record is written
     last: an interrupted run is done again. Raises PkiError, CommandError, FilesError.
     """
     os.makedirs(pki.directory, mode=0o700, exist_ok=True)
     record = os.path.join(pki.directory, RECORD)
-    files.restore(record, None)
+    users, made_s = new_users(pki), _record(pki).get("made_s", 0.0)
+    if reason(pki):
+        users, made_s = list(pki.users), time.time()
+        files.restore(record, None)
+        _make_signed(pki, run)
+    for user in users:
+        groups = [word for group in user.groups for word in ("--org", group)]
+        text = _phase(pki, ["kubeconfig", "user", "--client-name", user.client_name, *groups], run)
+        files.write_atomic(pki.kubeconfigs[user.name], text, 0o600)
+    known = {user.name: user.identity for user in pki.users}
+    files.write_json(record, {"digest": pki.digest, "made_s": made_s, "users": known}, 0o600)
+
+
+def _make_signed(pki: Pki, run: Run) -> None:
+    """Make everything that the authorities sign anew, and the authorities where they are missing."""
     kept = {os.path.join(pki.certificates, name) for name in (*_AUTHORITY, *_SERVICE_ACCOUNTS)}
     _require_pairs(pki)
     for path in pki.wanted:
         if path not in kept:
             files.restore(path, None)
-    config = os.path.join(pki.directory, CONFIG)
-    files.write_atomic(config, pki.config, 0o600)
+    files.write_atomic(os.path.join(pki.directory, CONFIG), pki.config, 0o600)
     _phase(pki, ["init", "phase", "certs", "all"], run)
     for name in PHASES:
         _phase(pki, ["init", "phase", "kubeconfig", name, "--kubeconfig-dir", pki.directory], run)
-    for user in pki.users:
-        groups = [word for group in user.groups for word in ("--org", group)]
-        text = _phase(pki, ["kubeconfig", "user", "--client-name", user.client_name, *groups], run)
-        files.write_atomic(pki.kubeconfigs[user.name], text, 0o600)
     lacking = [path for path in pki.wanted if not os.path.isfile(path)]
     if lacking:
         raise PkiError(f"{lacking[0]}: kubeadm did not make it; is {pki.kubeadm} of a supported version?")
-    files.write_json(record, {"digest": pki.digest, "made_s": time.time()}, 0o600)
 
 
 def _require_pairs(pki: Pki) -> None:

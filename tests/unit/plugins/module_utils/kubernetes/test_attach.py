@@ -84,7 +84,7 @@ def test_a_subresource_is_asked_for_as_such() -> None:
 
 
 def test_nodes_that_are_missing_or_not_ready() -> None:
-    found = attach.nodes(cluster(nodes={"items": [node("a"), node("b", ready="False")]}))
+    found = attach.nodes(cluster(nodes={"kind": "List", "items": [node("a"), node("b", ready="False")]}))
     assert attach.node_problems(found, ["a"]) == []
     problems = attach.node_problems(found, ["b", "c"])
     assert problems[0].startswith("node b: is not Ready; look with kubectl describe node b")

@@ -79,7 +79,7 @@ def test_everything_is_written_down_then_done_and_then_nothing(made: host.Host, 
     assert host.problems(WANTED, made, set()) == []
     todo = host.plan(WANTED, made, set())
     assert len(todo.changes) == len(CONTROLLERS) + 1
-    assert (dict(todo.sysctls), todo.route) == ({"vm.overcommit_memory": "1"}, True)
+    assert (dict(todo.sysctls), todo.routes) == ({"vm.overcommit_memory": "1"}, (host.Route("10.96.0.0/16"),))
     host.apply(todo, WANTED, made, book)
     assert Path(made.sysctl_path("vm.overcommit_memory")).read_text() == "1"
     values = [entry for entry in book.entries() if entry.kind == "value"]
@@ -89,7 +89,23 @@ def test_everything_is_written_down_then_done_and_then_nothing(made: host.Host, 
 
 
 def test_a_default_route_is_enough(made: host.Host) -> None:
-    assert not host.needs_route(WANTED, host.Host(made.proc_root, Programs(default_route=True)))
+    assert host.missing_routes(WANTED, host.Host(made.proc_root, Programs(default_route=True))) == []
+
+
+def test_groups_above_and_routes_to_others_are_made(made: host.Host, tmp_path: Path) -> None:
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        (tmp_path / "cgroup/cpuset" / name).write_text("0-1\n")
+    wanted = host.Wanted(cgroup_root="node/kubepods", routes=(host.Route("10.88.1.0/24", "198.18.0.2"),))
+    todo = host.plan(wanted, made, set())
+    assert todo.groups == tuple(f"{tmp_path}/cgroup/{name}/node" for name in CONTROLLERS)
+    book = journal.Journal(str(tmp_path / "journal.json"))
+    host.apply(todo, wanted, made, book)
+    assert all(Path(path).is_dir() for path in todo.groups)
+    assert ["ip", "route", "add", "10.88.1.0/24", "via", "198.18.0.2"] in made.run.calls  # type: ignore[attr-defined]
+    # Undone last, when the pods' own groups are gone.
+    assert [entry.kind for entry in book.entries()][: len(CONTROLLERS)] == ["cgroup"] * len(CONTROLLERS)
+    ours = {(entry.kind, entry.target) for entry in book.entries()}
+    assert host.plan(wanted, made, ours).empty
 
 
 def test_all_that_is_wrong_is_named_at_once(made: host.Host) -> None:

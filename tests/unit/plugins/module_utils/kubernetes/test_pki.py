@@ -61,6 +61,19 @@ def test_a_changed_configuration_keeps_the_authorities(wanted: pki.Pki) -> None:
     assert leaf.read_text() != before[1]
 
 
+def test_a_new_user_costs_the_others_nothing(wanted: pki.Pki) -> None:
+    kubeadm = Kubeadm(wanted)
+    pki.make(wanted, kubeadm)
+    users = (*wanted.users, pki.User("kubelet-b", "system:node:b", ("system:nodes",)))
+    more = pki.Pki(wanted.kubeadm, wanted.config, wanted.directory, users)
+    assert (pki.reason(more), [user.name for user in pki.new_users(more)]) == ("", ["kubelet-b"])
+    count = kubeadm.count
+    pki.make(more, kubeadm)
+    assert kubeadm.count == count + 1
+    assert pki.new_users(more) == []
+    assert Path(more.kubeconfigs["kubelet-b"]).read_text() == "user system:node:b"
+
+
 def test_what_is_missing_or_due_is_made_anew(wanted: pki.Pki) -> None:
     pki.make(wanted, Kubeadm(wanted))
     made_s = json.loads(Path(wanted.directory, pki.RECORD).read_text())["made_s"]
@@ -75,9 +88,10 @@ def test_an_interrupted_run_is_done_again(wanted: pki.Pki) -> None:
         raise commands.CommandError("killed")
 
     pki.make(wanted, Kubeadm(wanted))
+    changed = pki.Pki(wanted.kubeadm, wanted.config + "# more\n", wanted.directory, wanted.users)
     with pytest.raises(commands.CommandError):
-        pki.make(wanted, dies)
-    assert pki.reason(wanted) == "there are none"
+        pki.make(changed, dies)
+    assert pki.reason(changed) == "there are none"
 
 
 def test_half_an_authority_is_not_replaced(wanted: pki.Pki) -> None:
