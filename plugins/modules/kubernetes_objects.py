@@ -52,8 +52,8 @@ options:
     default: false
   part_of:
     description:
-      - Name of what the objects are parts of, their label C(app.kubernetes.io/part-of). Objects of ours with that label that
-        are not in O(objects) are deleted. Empty deletes none.
+      - Name of what the objects are parts of, their label C(app.kubernetes.io/part-of). Objects of ours with that label
+        that are not in O(objects) are deleted. Empty deletes none.
     type: str
     default: ""
   timeout_s:

@@ -54,6 +54,7 @@ class FakeCluster:
         self.calls: list[list[str]] = []
         self.logs: dict[str, str] = {}
         self.fail = ""
+        self.asked_for_account = 0
         self.version = "v1.34.4"
         self.admit: Callable[[dict[str, Any]], dict[str, Any]] = lambda pod: pod
         self.after: Callable[[], None] = lambda: None
@@ -119,6 +120,10 @@ class FakeCluster:
                 raise LookupError(f'error: the server doesn\'t have a resource type "{name}"')
             kinds.append(kind)
         place = words[words.index("--namespace") + 1] if "--namespace" in words else None
+        if words[1:3] == ["serviceaccount", "default"]:
+            # The controller manager makes one in every namespace, a moment later.
+            self.asked_for_account += 1
+            return json.dumps({"kind": "ServiceAccount", "metadata": {"name": "default"}})
         if len(words) > 2 and not words[2].startswith("-"):
             one = self.get(kinds[0], words[2], place or "")
             return json.dumps(one) if one else ""

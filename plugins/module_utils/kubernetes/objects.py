@@ -162,8 +162,19 @@ def carry_out(cluster: Kubectl, planned: Sequence[Planned]) -> None:
     if replaced:
         cluster.replace(replaced)
     rest = [item.wanted for item in todo if item.wanted["kind"] not in _FIRST]
+    _wait_for_accounts(cluster, {identity(item)[1] for item in rest if item["kind"] in _FIXED})
     if rest:
         cluster.apply(rest)
+
+
+def _wait_for_accounts(cluster: Kubectl, namespaces: Iterable[str]) -> None:
+    """Wait until namespaces have the account that pods get by default: without it a new namespace refuses them."""
+    for name in sorted(namespaces):
+        if not kubectl.wait(lambda place=name: cluster.get("serviceaccount", "default", place) is not None, _GONE_S):
+            raise ObjectsError(
+                f"namespace {name}: has no service account default after {_GONE_S:g} s; look whether the controller "
+                "manager runs"
+            )
 
 
 def read_back(cluster: Kubectl, planned: Sequence[Planned]) -> list[str]:

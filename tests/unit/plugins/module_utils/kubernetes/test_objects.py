@@ -65,6 +65,14 @@ def test_what_is_made_is_labelled_and_the_second_time_the_same() -> None:
     assert len(cluster.changes()) == changes
 
 
+def test_pods_wait_for_the_account_of_their_namespace() -> None:
+    cluster = FakeCluster()
+    bring(cluster, NAMESPACE, CONFIG)
+    assert cluster.asked_for_account == 0
+    bring(cluster, POD)
+    assert cluster.asked_for_account == 1
+
+
 def test_planning_changes_nothing_even_where_kinds_are_not_known_yet() -> None:
     cluster = FakeCluster(custom=False)
     planned = objects.plan(cluster.kubectl, wanted(NAMESPACE, PROFILE), "fail")
