@@ -50,6 +50,12 @@ options:
     description: Whether an object that exists without our label is left as it is, instead of failing.
     type: bool
     default: false
+  part_of:
+    description:
+      - Name of what the objects are parts of, their label C(app.kubernetes.io/part-of). Objects of ours with that label
+        that are not in O(objects) are deleted. Empty deletes none.
+    type: str
+    default: ""
   timeout_s:
     description: Seconds to wait at most until what is deleted is gone.
     type: int
@@ -104,24 +110,32 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.kube
 def _present(module: AnsibleModule, cluster: Kubectl, wanted: list[dict[str, Any]]) -> dict[str, Any]:
     foreign = "adopt" if module.params["adopt"] else "skip" if module.params["skip_foreign"] else "fail"
     planned = objects.plan(cluster, wanted, foreign)
-    changed = any(item.action in (objects.CREATE, objects.CHANGE) for item in planned)
+    part_of = module.params["part_of"]
+    stale = objects.parts(cluster, part_of, wanted) if part_of else []
+    changed = bool(stale) or any(item.action in (objects.CREATE, objects.CHANGE) for item in planned)
     if changed and not module.check_mode:
         objects.carry_out(cluster, planned)
+        objects.remove(cluster, stale, float(module.params["timeout_s"]))
         left = objects.read_back(cluster, planned)
         if left:
             module.fail_json(msg=f"{', '.join(left)}: was applied, and is not as it was asked for; look who changes it")
-    result: dict[str, Any] = {"changed": changed, "objects": [item.row() for item in planned]}
+    rows = [*(item.row() for item in planned), *_deleted(stale)]
+    result: dict[str, Any] = {"changed": changed, "objects": rows}
     if module._diff:
         result["diff"] = objects.diff(planned)
+        result["diff"]["before"] += "".join(f"--- {shown(item)}\n" for item in stale)
     return result
+
+
+def _deleted(doomed: list[dict[str, Any]]) -> list[dict[str, str]]:
+    return [dict(zip(("kind", "namespace", "name"), identity(item)), action="delete") for item in doomed]
 
 
 def _absent(module: AnsibleModule, cluster: Kubectl, wanted: list[dict[str, Any]]) -> dict[str, Any]:
     doomed = objects.doomed(cluster, wanted)
     if doomed and not module.check_mode:
         objects.remove(cluster, doomed, float(module.params["timeout_s"]))
-    rows = [dict(zip(("kind", "namespace", "name"), identity(item)), action="delete") for item in doomed]
-    result: dict[str, Any] = {"changed": bool(doomed), "objects": rows}
+    result: dict[str, Any] = {"changed": bool(doomed), "objects": _deleted(doomed)}
     if module._diff:
         result["diff"] = {"before": "".join(f"{shown(item)}\n" for item in doomed), "after": ""}
     return result
@@ -137,6 +151,7 @@ def main() -> None:
             "run_id": {"type": "str", "default": ""},
             "adopt": {"type": "bool", "default": False},
             "skip_foreign": {"type": "bool", "default": False},
+            "part_of": {"type": "str", "default": ""},
             "timeout_s": {"type": "int", "default": 120},
         },
         mutually_exclusive=[("adopt", "skip_foreign")],

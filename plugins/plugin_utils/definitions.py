@@ -19,7 +19,12 @@ from typing import Any
 import yaml
 
 from ansible_collections.colocation.testbed.plugins.module_utils import quantity
-from ansible_collections.colocation.testbed.plugins.module_utils.policy import translation, validation
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import (
+    koordinator,
+    translation,
+    validation,
+    vocabulary_types,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.overlay import merge
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation_values import suggest
 from ansible_collections.colocation.testbed.plugins.plugin_utils import definition_checks as checks
@@ -126,6 +131,24 @@ def load_definitions(
     )
 
 
+def policy_named(collection_root: str | Path, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a policy by its name, the user's laid over the built-in one; {} for the empty name. Not validated.
+
+    Policies may be meant for different engines, so only who uses one can tell whether it is good.
+
+    :raises DefinitionsError: for an unknown name and for definitions that are none.
+    """
+    if not name:
+        return {}
+    problems: list[str] = []
+    built_in = _built_in(Path(collection_root), KINDS["policy"], problems)
+    merged, _given = _overlay(built_in, given, "policy_definitions", problems)
+    problems += _selected([name], merged, "policy", "policy")
+    if problems:
+        raise DefinitionsError(problems)
+    return dict(merged[name])
+
+
 def _built_in(root: Path, folder: str, problems: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for path in sorted((root / "files" / folder).glob("*.yml")):
@@ -163,11 +186,24 @@ def _validate(merged: Mapping[str, Mapping[str, Any]], paths: Mapping[str, Mappi
     policies = sorted(merged["policy"])
     for name, value in merged["mode"].items():
         problems += checks.mode(value, paths["mode"][name], policies)
+    engines = _engines(merged["mode"])
     for name, value in merged["policy"].items():
-        problems += validation.problems(value, paths["policy"][name])
+        for engine in engines.get(name, [koordinator.ENGINE]):
+            problems += validation.problems(value, paths["policy"][name], engine)
     for name, value in merged["aggressor"].items():
         problems += checks.aggressor(value, paths["aggressor"][name])
     return problems
+
+
+def _engines(modes: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return for each policy the engines that modes use it with; it need not be good for any other."""
+    found: dict[str, list[str]] = {}
+    for mode in modes.values():
+        policy, engine = (mode.get("policy"), mode.get("engine")) if isinstance(mode, Mapping) else (None, None)
+        if isinstance(policy, str) and isinstance(engine, str) and engine in vocabulary_types.ENGINES:
+            known = found.setdefault(policy, [])
+            known += [] if engine in known else [engine]
+    return found
 
 
 def _selected(names: Sequence[str], defined: Mapping[str, Any], where: str, kind: str) -> list[str]:

@@ -37,6 +37,12 @@ MADE_FROM = "colocation.testbed/made-from"
 _GONE_FIRST = (*_REPLACED, "DaemonSet", "Deployment", "Pod", "Job")
 _GONE_LAST = ("CustomResourceDefinition", "PriorityClass", "Namespace")
 _VOLATILE = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink")
+PART_LABEL = "app.kubernetes.io/part-of"
+# Kinds that are looked through for parts of something that isn't wanted any more.
+_KINDS = (
+    "daemonsets,deployments,services,configmaps,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,"
+    "mutatingwebhookconfigurations,validatingwebhookconfigurations,customresourcedefinitions,priorityclasses,namespaces"
+)
 _ESTABLISHED_S = 60
 _GONE_S = 120.0
 
@@ -156,8 +162,19 @@ def carry_out(cluster: Kubectl, planned: Sequence[Planned]) -> None:
     if replaced:
         cluster.replace(replaced)
     rest = [item.wanted for item in todo if item.wanted["kind"] not in _FIRST]
+    _wait_for_accounts(cluster, {identity(item)[1] for item in rest if item["kind"] in _FIXED})
     if rest:
         cluster.apply(rest)
+
+
+def _wait_for_accounts(cluster: Kubectl, namespaces: Iterable[str]) -> None:
+    """Wait until namespaces have the account that pods get by default: without it a new namespace refuses them."""
+    for name in sorted(namespaces):
+        if not kubectl.wait(lambda place=name: cluster.get("serviceaccount", "default", place) is not None, _GONE_S):
+            raise ObjectsError(
+                f"namespace {name}: has no service account default after {_GONE_S:g} s; look whether the controller "
+                "manager runs"
+            )
 
 
 def read_back(cluster: Kubectl, planned: Sequence[Planned]) -> list[str]:
@@ -166,6 +183,13 @@ def read_back(cluster: Kubectl, planned: Sequence[Planned]) -> list[str]:
     if not wanted:
         return []
     return [shown(item.wanted) for item in plan(cluster, wanted, "adopt") if item.action != SAME]
+
+
+def parts(cluster: Kubectl, part_of: str, keep: Iterable[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+    """Return what we made that is labelled as a part of something, but for what is kept. Raises KubectlError."""
+    kept = {identity(item) for item in keep}
+    found = cluster.items(_KINDS, selector=f"{OWNER_LABEL}={OWNER},{PART_LABEL}={part_of}")
+    return sorted((item for item in found if identity(item) not in kept), key=_order)
 
 
 def doomed(cluster: Kubectl, objects: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

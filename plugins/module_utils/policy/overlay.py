@@ -97,10 +97,11 @@ def _expression(item: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     }[item["operator"]]
 
 
-def strategy(policy: Mapping[str, Any], section: str, labels: Mapping[str, str]) -> Strategy:
+def strategy(policy: Mapping[str, Any], section: str, labels: Mapping[str, str], presets: bool = True) -> Strategy:
     """Return what counts in one section for a node with these labels. Raises OverlayError for an unknown section.
 
-    ``colocation-config`` with ``enable: false`` (the default) for the cluster disables every node.
+    ``colocation-config`` with ``enable: false`` (the default) for the cluster disables every node. ``presets``: neutral
+    values stand in for disabled blocks, as Koordinator's agent has it; its manager leaves them as they are written.
     """
     shape = SECTIONS.get(section)
     if shape is None:
@@ -115,7 +116,7 @@ def strategy(policy: Mapping[str, Any], section: str, labels: Mapping[str, str])
         switched_off = section == "colocation-config" and values.get("enable") is not True
         values = merge(values, {**entry, "enable": False} if switched_off else entry)
         given = {**given, **_given(entry, (), f"{section}.{shape.entries}[{number}]")}
-    if section == "resource-qos-config":
+    if presets and section == "resource-qos-config":
         values = with_presets(values)
     return Strategy(section, values, given, number)
 

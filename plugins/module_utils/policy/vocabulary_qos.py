@@ -92,8 +92,9 @@ def _blkio() -> dict[str, Node]:
 
 
 def _network() -> dict[str, Node]:
-    shares = ("ingressRequest", "egressRequest", "ingressLimit", "egressLimit")
-    return {"enable": flag(), **{name: Leaf("share", 0) for name in shares}}
+    # What is not written is filled in by the definition of NodeSLO: nothing is kept, and all may be used.
+    shares = {"ingressRequest": 0, "egressRequest": 0, "ingressLimit": 100, "egressLimit": 100}
+    return {"enable": flag(), **{name: Leaf("share", default) for name, default in shares.items()}}
 
 
 def qos_class(name: str) -> dict[str, Node]:

@@ -24,6 +24,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "plugins/module_utils/node": ({SHARED, f"{UTILS}.kernel", f"{UTILS}.node", f"{UTILS}.bandwidth"}, set()),
     "plugins/modules": ({UTILS}, {"ansible.module_utils"}),
     "plugins/connection": ({UTILS}, {"ansible"}),
+    "plugins/inventory": ({UTILS, "plugins.plugin_utils"}, {"ansible"}),
     "plugins/doc_fragments": (set(), set()),
     "plugins/filter": ({UTILS, "plugins.plugin_utils"}, {"ansible"}),
     # An action reads its options from the documentation of the module of the same name.

@@ -1,0 +1,425 @@
+"""Before and after an installation: what stands in the way, how a policy arrives, what is left and taken away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.colocation.testbed.plugins.module_utils import commands, files, journal
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup
+from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import (
+    best_effort_root,
+    go_module,
+    koordinator_config,
+    koordinator_leftovers,
+    koordinator_names,
+    koordinator_node,
+    koordinator_preflight,
+)
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import koordinator
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import koordinator_gates as gates
+from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation import PolicyError
+from tests.support.fake_cluster import FakeCluster
+
+OURS = {"app.kubernetes.io/managed-by": "colocation-testbed"}
+RELEASE = {"meta.helm.sh/release-name": "koordinator", "meta.helm.sh/release-namespace": "default"}
+SPACE = koordinator_names.NAMESPACE
+
+
+def made(kind: str, name: str, namespace: str = "", **metadata: Any) -> dict[str, Any]:
+    place = {"namespace": namespace} if namespace else {}
+    return {"apiVersion": "x/v1", "kind": kind, "metadata": {"name": name, **place, **metadata}}
+
+
+def node(ready: str = "True") -> dict[str, Any]:
+    found = made("Node", "n1", labels={"pool": "colocation"})
+    return {**found, "status": {"conditions": [{"type": "Ready", "status": ready, "message": "kubelet is dead"}]}}
+
+
+def definition(name: str, **metadata: Any) -> dict[str, Any]:
+    return {**made("CustomResourceDefinition", name, **metadata), "spec": {"group": name.partition(".")[2]}}
+
+
+def judge(*items: dict[str, Any], method: str = "manifests", version: str = "v1.34.4", **order: Any) -> Any:
+    cluster = FakeCluster(items or [node()])
+    cluster.version = version
+    what = koordinator_preflight.Order(
+        method,
+        "koordinator",
+        order.get("release_namespace", "default"),
+        ["n1"],
+        ["workloads"],
+        order.get("removal", False),
+    )
+    found = koordinator_preflight.judge(koordinator_preflight.read(cluster.kubectl), what)
+    assert cluster.changes() == []
+    return found
+
+
+@pytest.mark.parametrize("method", ["manifests", "helm"])
+def test_an_empty_cluster_is_ready(method: str) -> None:
+    assert judge(method=method) == koordinator_preflight.Found("", (), ())
+
+
+@pytest.mark.parametrize(
+    ("items", "method", "words"),
+    [
+        ([made("Node", "other")], "manifests", "node n1: is not in the cluster, which has other"),
+        ([node("False")], "manifests", "node n1: is not ready (kubelet is dead); look with: kubectl describe node n1"),
+        (
+            [node(), definition("nodeslos.slo.koordinator.sh")],
+            "manifests",
+            "definition nodeslos.slo.koordinator.sh: is there already and belongs to somebody else; leave it out of "
+            "the installation with crds.nodeslos: false",
+        ),
+        (
+            [node(), definition("podgroups.scheduling.sigs.k8s.io", annotations=RELEASE)],
+            "manifests",
+            "belongs to Helm release default/koordinator",
+        ),
+        (
+            [node(), definition("nodeslos.slo.koordinator.sh", labels=OURS)],
+            "helm",
+            "belongs to an installation by manifests",
+        ),
+        ([node(), made("PriorityClass", "koord-batch")], "helm", "priority class koord-batch: is there already"),
+        (
+            [node(), made("Namespace", SPACE)],
+            "helm",
+            "namespace koordinator-system: exists without belonging to the release",
+        ),
+        ([node(), made("Namespace", SPACE)], "manifests", "namespace koordinator-system: exists and is not ours"),
+        (
+            [node(), {**made("Namespace", SPACE), "status": {"phase": "Terminating"}}],
+            "manifests",
+            "is being deleted; wait until it is gone",
+        ),
+        (
+            [node(), made("Namespace", "workloads", labels={"control-plane": "x"})],
+            "manifests",
+            "namespace workloads: has label control-plane, so webhooks skip its pods",
+        ),
+        (
+            [node(), made("Deployment", "koord-manager", SPACE, annotations=RELEASE)],
+            "manifests",
+            "is installed by helm, not by manifests",
+        ),
+        ([node(), made("DaemonSet", "koordlet", SPACE)], "helm", "somebody else has installed Koordinator by hand"),
+    ],
+)
+def test_what_stands_in_the_way_is_told(items: list[dict[str, Any]], method: str, words: str) -> None:
+    assert any(words in text for text in judge(*items, method=method).problems)
+
+
+def test_the_charts_own_namespace_is_not_the_releases() -> None:
+    found = judge(method="helm", release_namespace=SPACE)
+    assert any("so Helm would stop; choose another one" in text for text in found.problems)
+
+
+def test_removing_only_asks_whose_it_is() -> None:
+    terminating = {**made("Namespace", SPACE), "status": {"phase": "Terminating"}}
+    assert judge(terminating, removal=True) == koordinator_preflight.Found("", (), ())
+    helms = made("DaemonSet", "koordlet", SPACE, annotations=RELEASE)
+    assert "is installed by helm" in judge(helms, removal=True).problems[0]
+
+
+def test_old_and_new_clusters_are_told() -> None:
+    assert "Koordinator needs 1.20 or newer" in judge(version="v1.18.2").problems[0]
+    assert "was tried up to 1.35" in judge(version="v1.36.0-alpha").remarks[0]
+
+
+def test_what_an_installation_brought_itself_is_no_obstacle() -> None:
+    ours = [definition("nodeslos.slo.koordinator.sh", labels=OURS), made("Namespace", SPACE, labels=OURS)]
+    agent = made("DaemonSet", "koordlet", SPACE, labels=OURS)
+    assert judge(node(), *ours, agent) == koordinator_preflight.Found("manifests", (), ())
+    theirs = [
+        definition("nodeslos.slo.koordinator.sh", annotations=RELEASE),
+        made("Namespace", SPACE, annotations=RELEASE),
+        made("PriorityClass", "koord-batch", annotations=RELEASE),
+        made("DaemonSet", "koordlet", SPACE, annotations=RELEASE),
+    ]
+    assert judge(node(), *theirs, method="helm") == koordinator_preflight.Found("helm", (), ())
+
+
+def test_a_platforms_own_is_left_alone() -> None:
+    found = judge(node(), made("DaemonSet", "ack-koordlet", "kube-system"), definition("nodeslos.slo.koordinator.sh"))
+    assert (found.owner, found.problems) == ("platform", ())
+    assert "which is left alone" in found.remarks[0]
+
+
+def test_definitions_that_are_left_out_may_be_anothers() -> None:
+    problems = ["definition nodeslos.slo.koordinator.sh: x", "definition podgroups.y: x", "node n1: x"]
+    assert koordinator_preflight.left_out(problems, {"nodeslos": False, "podgroups": True}) == (
+        problems[1],
+        problems[2],
+    )
+    assert koordinator_preflight.left_out(problems, {"managed": False}) == (problems[2],)
+    assert koordinator_preflight.left_out(problems, {}) == tuple(problems)
+
+
+POLICY: dict[str, Any] = {
+    "colocation-config": {"enable": True},
+    "resource-threshold-config": {"clusterStrategy": {"enable": True, "cpuSuppressPolicy": "cfsQuota"}},
+}
+
+
+class Manager:
+    """What Koordinator's manager does with the ConfigMap, after each call."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self.cluster = cluster
+        cluster.after = self.reconcile
+
+    def reconcile(self) -> None:
+        held = self.cluster.get("ConfigMap", koordinator_names.CONFIG_MAP, SPACE) or {}
+        policy = koordinator.parse(held.get("data") or {})
+        self.cluster.put({**made("NodeSLO", "n1"), "spec": koordinator.node_slo(policy, {"pool": "colocation"})})
+
+
+def order(policy: dict[str, Any], **more: Any) -> koordinator_config.Order:
+    return koordinator_config.Order(
+        policy, SPACE, ["n1"], more.pop("features", ""), more.pop("host", gates.Host()), **more
+    )
+
+
+def write(cluster: FakeCluster, what: koordinator_config.Order) -> koordinator_config.Task:
+    task = koordinator_config.prepare(cluster.kubectl, what)
+    koordinator_config.carry_out(cluster.kubectl, task)
+    koordinator_config.arrive(cluster.kubectl, what, 0)
+    return task
+
+
+def config(cluster: FakeCluster) -> dict[str, Any]:
+    found = cluster.get("ConfigMap", koordinator_names.CONFIG_MAP, SPACE)
+    assert found is not None
+    return found
+
+
+def test_a_policy_arrives_once_and_goes_again() -> None:
+    cluster = FakeCluster([node()])
+    Manager(cluster)
+    assert write(cluster, order(POLICY)).changed
+    assert config(cluster)["metadata"]["labels"] == OURS
+    assert not write(cluster, order(POLICY)).changed
+    assert write(cluster, order({})).changed
+    assert config(cluster)["data"] == {}
+    assert not write(cluster, order({})).changed
+
+
+def test_what_the_chart_wrote_is_the_policys_and_other_keys_stay() -> None:
+    chart = {**made("ConfigMap", koordinator_names.CONFIG_MAP, SPACE), "data": {"colocation-config": "{}", "own": "x"}}
+    chart["data"]["cpu-burst-config"] = "{}"
+    cluster = FakeCluster([node(), chart])
+    Manager(cluster)
+    task = write(cluster, order(POLICY, validated=True))
+    assert task.before != task.after
+    assert config(cluster)["data"] == {**koordinator.render(POLICY), "own": "x"}
+    assert config(cluster)["metadata"]["labels"]["koordinator.sh/configmap-type"] == "slo-controller-config"
+    write(cluster, order(POLICY))
+    assert "koordinator.sh/configmap-type" not in config(cluster)["metadata"]["labels"]
+
+
+def test_a_policy_that_would_do_nothing_is_refused_before_anything_changes() -> None:
+    cluster = FakeCluster([node()])
+    cpuset = {"resource-threshold-config": {"clusterStrategy": {"enable": True}}}
+    with pytest.raises(PolicyError, match=r"policy\.resource-threshold-config.*it would do nothing; write cfsQuota"):
+        koordinator_config.prepare(cluster.kubectl, order(cpuset, host=gates.Host(cpus=2)))
+    with pytest.raises(PolicyError, match="did you mean cpuSuppressPolicy"):
+        koordinator_config.prepare(
+            cluster.kubectl, order({"resource-threshold-config": {"clusterStrategy": {"cpusuppresspolicy": "cpuset"}}})
+        )
+    with pytest.raises(koordinator_config.ConfigError, match="node n1: is not in the cluster"):
+        koordinator_config.prepare(FakeCluster().kubectl, order(POLICY))
+    assert cluster.changes() == []
+
+
+def test_a_policy_that_does_not_arrive_is_told_with_its_values() -> None:
+    cluster = FakeCluster([node(), {**made("NodeSLO", "n1"), "spec": {}}])
+    with pytest.raises(
+        koordinator_config.ConfigError, match=r'cpuSuppressPolicy is "cpuset", wanted "cfsQuota".*has not'
+    ):
+        write(cluster, order(POLICY))
+    with pytest.raises(koordinator_config.ConfigError, match="NodeSLO n1 is not there"):
+        write(FakeCluster([node()]), order(POLICY))
+
+
+def test_somebody_else_who_writes_the_configmap_is_noticed() -> None:
+    cluster = FakeCluster([node()])
+
+    def overwrite() -> None:
+        held = cluster.get("ConfigMap", koordinator_names.CONFIG_MAP, SPACE)
+        if held:
+            held["data"]["colocation-config"] = "{}"
+
+    cluster.after = overwrite
+    with pytest.raises(koordinator_config.ConfigError, match="colocation-config was written and is something else now"):
+        write(cluster, order(POLICY))
+
+
+def used_node() -> dict[str, Any]:
+    found = made(
+        "Node",
+        "n1",
+        labels={"kubernetes.io/os": "linux", "node.koordinator.sh/cpu-reclaim-ratio": "0.8"},
+        annotations={"node.koordinator.sh/x": "1", "koordinator.sh/y": "2", "not-koordinator.sh/z": "3"},
+    )
+    both = {"cpu": "2", "kubernetes.io/batch-cpu": "1", "kubernetes.io/mid-memory": "1"}
+    return {**found, "status": {"capacity": dict(both), "allocatable": dict(both)}}
+
+
+def test_nodes_lose_what_koordinator_wrote_and_nothing_else() -> None:
+    cluster = FakeCluster([used_node()])
+    keep = ["node.koordinator.sh/cpu-reclaim-ratio"]
+    patches = koordinator_leftovers.nodes(cluster.kubectl, keep)
+    assert patches[0].texts() == [
+        "node n1: annotation koordinator.sh/y removed",
+        "node n1: annotation node.koordinator.sh/x removed",
+        "node n1: capacity kubernetes.io/batch-cpu removed",
+        "node n1: capacity kubernetes.io/mid-memory removed",
+        "node n1: allocatable kubernetes.io/batch-cpu removed",
+        "node n1: allocatable kubernetes.io/mid-memory removed",
+    ]
+    koordinator_leftovers.clean_nodes(cluster.kubectl, patches, keep, 0)
+    left = cluster.get("Node", "n1")
+    assert left is not None
+    assert left["status"] == {"capacity": {"cpu": "2"}, "allocatable": {"cpu": "2"}}
+    assert left["metadata"]["annotations"] == {"not-koordinator.sh/z": "3"}
+    assert set(left["metadata"]["labels"]) == {"kubernetes.io/os", keep[0]}
+    assert koordinator_leftovers.nodes(cluster.kubectl, keep) == []
+    assert any("--subresource=status" in call for call in cluster.calls)
+
+
+def test_what_comes_back_is_told() -> None:
+    cluster = FakeCluster([used_node()])
+    cluster.after = lambda: cluster.put(used_node())
+    patches = koordinator_leftovers.nodes(cluster.kubectl)
+    with pytest.raises(koordinator_leftovers.LeftoversError, match="came back; look who writes it"):
+        koordinator_leftovers.clean_nodes(cluster.kubectl, patches, [], 0)
+
+
+def test_objects_that_are_left_are_found_and_others_are_not() -> None:
+    cluster = FakeCluster(
+        [
+            made("MutatingWebhookConfiguration", koordinator_names.MUTATING),
+            made("PriorityClass", "koord-batch"),
+            made("PriorityClass", "system-node-critical"),
+            definition("nodeslos.slo.koordinator.sh"),
+            definition("podgroups.scheduling.sigs.k8s.io"),
+            definition("elasticquotas.scheduling.sigs.k8s.io", labels=OURS),
+            definition("devices.scheduling.koordinator.sh", annotations=RELEASE),
+            made("Namespace", SPACE, labels={"controle-plane": "koordinator"}),
+        ]
+    )
+    found = [item["metadata"]["name"] for item in koordinator_leftovers.objects(cluster.kubectl, SPACE)]
+    assert found == [
+        koordinator_names.MUTATING,
+        "koord-batch",
+        "elasticquotas.scheduling.sigs.k8s.io",
+        "nodeslos.slo.koordinator.sh",
+        SPACE,
+    ]
+    assert koordinator_leftovers.objects(FakeCluster([made("Namespace", SPACE)]).kubectl, SPACE) == []
+
+
+def test_who_still_runs_is_seen() -> None:
+    cluster = FakeCluster([made("DaemonSet", "koordlet", SPACE), made("Deployment", "web", "x")])
+    assert koordinator_leftovers.running(cluster.kubectl) == ["DaemonSet koordinator-system/koordlet"]
+    cluster = FakeCluster([made("DaemonSet", "ack-koordlet", "kube-system")])
+    assert koordinator_leftovers.platform(cluster.kubectl) == ["DaemonSet kube-system/ack-koordlet"]
+
+
+V1 = "1 1 0:1 / {root}/cpu rw - cgroup cgroup rw,cpu\n2 1 0:2 / {root}/cpuset rw - cgroup cgroup rw,cpuset\n"
+V2 = "1 1 0:1 / {root} rw - cgroup2 cgroup2 rw\n"
+
+
+def groups(tmp_path: Path, version: int, quota: str, cpus: str, below: str) -> cgroup.Layout:
+    """Make the files of kubelet's groups, with a pod below best effort."""
+    for place, name in (("cpu", "kubepods/besteffort"), ("cpuset", "kubepods/besteffort/pod1/c1")):
+        (tmp_path / (place if version == 1 else "") / name).mkdir(parents=True, exist_ok=True)
+    cpu, cpuset = (tmp_path / "cpu", tmp_path / "cpuset") if version == 1 else (tmp_path, tmp_path)
+    (cpu / "kubepods/besteffort" / ("cpu.cfs_quota_us" if version == 1 else "cpu.max")).write_text(f"{quota}\n")
+    every = "0-1" if version == 1 else ""
+    for name, text in (("kubepods", every), ("kubepods/besteffort", cpus), ("kubepods/besteffort/pod1", below)):
+        (cpuset / name / "cpuset.cpus").write_text(f"{text}\n")
+    (cpuset / "kubepods/besteffort/pod1/c1/cpuset.cpus").write_text(f"{below}\n")
+    if version == 2:
+        for name, text in (("kubepods", "0-1"), ("kubepods/besteffort", cpus or "0-1")):
+            (cpuset / name / "cpuset.cpus.effective").write_text(f"{text}\n")
+        (tmp_path / "cgroup.controllers").write_text("cpuset cpu memory\n")
+    return cgroup.parse_layout((V1 if version == 1 else V2).format(root=tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("version", "quota", "cpus", "free"),
+    [(1, "2000", "0", "-1"), (2, "2000 100000", "0", "max 100000")],
+)
+def test_the_root_of_best_effort_is_recorded_lifted_and_put_back(
+    tmp_path: Path, version: int, quota: str, cpus: str, free: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = groups(tmp_path / "fs", version, quota, cpus, cpus)
+    # A kernel shows more than was written into cpu.max.
+    written: dict[str, str] = {}
+
+    def write_kernel(path: str, text: str) -> None:
+        written[path] = text
+        shown = f"{text} 100000" if path.endswith("cpu.max") else text
+        Path(path).write_text(f"{shown}\n")
+
+    monkeypatch.setattr(files, "write_kernel", write_kernel)
+    root = best_effort_root.read(layout)
+    assert (root.group, root.quota_us, root.cpus, root.problem) == ("kubepods/besteffort", 2000, "0", "")
+    book = journal.Journal(str(tmp_path / "state/journal.json"))
+    made_by_agent = tmp_path / "var/run/koordlet"
+    checked = koordinator_node.record(book, layout, [str(made_by_agent)], True, True)
+    assert checked.changed
+    assert not book.exists()
+    assert written == {}
+    done = koordinator_node.record(book, layout, [str(made_by_agent)], True, False)
+    assert done.restored[0].endswith(f"2000{quota[4:]} put back to {free}")
+    assert len(done.restored) == 4
+    assert not koordinator_node.record(book, layout, [str(made_by_agent)], True, False).changed
+    # The agent works, and is removed.
+    made_by_agent.mkdir(parents=True)
+    (made_by_agent / "koordlet.sock").write_text("")
+    groups(tmp_path / "fs", version, quota, cpus, cpus)
+    assert koordinator_node.take_back(book, layout, True).changed
+    assert best_effort_root.read(layout).quota_us == 2000
+    assert koordinator_node.take_back(book, layout, False).changed
+    assert best_effort_root.read(layout).quota_us == -1
+    assert [item for item in best_effort_root.neutral(layout) if item.differs] == []
+    assert not (tmp_path / "var").exists()
+    assert not koordinator_node.take_back(book, layout, False).changed
+
+
+def test_an_agent_that_still_writes_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = groups(tmp_path, 1, "2000", "0-1", "0-1")
+    monkeypatch.setattr(files, "write_kernel", lambda _path, _text: None)
+    with pytest.raises(best_effort_root.RootError, match="somebody else writes it; look for koordlet"):
+        best_effort_root.put_back([item for item in best_effort_root.neutral(layout) if item.differs])
+
+
+def test_kubelets_groups_must_be_where_the_agent_looks(tmp_path: Path) -> None:
+    (tmp_path / "cpu").mkdir()
+    layout = cgroup.parse_layout(V1.format(root=tmp_path))
+    assert "its cgroupRoot is not /" in best_effort_root.read(layout).problem
+    assert best_effort_root.neutral(layout) == []
+    layout = groups(tmp_path, 1, "-1", "0-1", "0-1")
+    assert "cgroup driver is systemd, but the group is kubepods" in best_effort_root.read(layout, "systemd").problem
+    assert best_effort_root.read(layout, "cgroupfs").problem == ""
+
+
+def answer(status: int, out: str, err: str = "") -> Any:
+    return lambda argv, **_more: commands.Result(tuple(argv), status, out, err)
+
+
+def test_the_sources_are_known_by_their_checksum() -> None:
+    known = f'{{"Dir": "/m", "Sum": "{go_module.SUMS["1.8.0"]}"}}'
+    assert go_module.fetch("1.8.0", "go", 5, answer(0, known)).directory == "/m"
+    with pytest.raises(go_module.GoModuleError, match="has checksum h1:other, not h1:CEMa"):
+        go_module.fetch("1.8.0", "go", 5, answer(0, '{"Dir": "/m", "Sum": "h1:other"}'))
+    with pytest.raises(go_module.GoModuleError, match="can't be fetched: 403 Forbidden; look at go env GOPROXY"):
+        go_module.fetch("1.8.0", "go", 5, answer(1, '{"Error": "403 Forbidden"}'))
+    with pytest.raises(go_module.GoModuleError, match=r"is not there; install it .* or give the directory"):
+        go_module.fetch("1.8.0", "/nowhere/go", 5)
