@@ -192,6 +192,7 @@ class Lab:
                 # Groups and connections of whatever else lives on this machine come and go meanwhile.
                 ignore=(
                     "cgroups//sys/fs/cgroup/*/process_api*",
+                    "cgroups//sys/fs/cgroup/*/kubepods*",
                     "mounts//tmp/pytest-of-*",
                     "sysctls/net.netfilter.*",
                     "sysctls/kernel.pty.*",

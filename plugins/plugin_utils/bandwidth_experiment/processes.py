@@ -244,5 +244,7 @@ def _counter(found: Job, node: Node, ports: Mapping[str, list[int]]) -> dict[str
         "output": node.path("bw-counter.json"),
         "max_duration_s": found.lifetime_s,
     }
-    entry = _tool(node, COUNTER, "count-received", spec, found.lifetime_s)
-    return {**entry, "cpus": node.housekeeping_cpus}
+    # As the sampler: beside the workloads, on CPUs that their groups may not have.
+    return specs.tool(
+        node, COUNTER, "count-received", spec, ready={"file": spec["output"]}, max_duration_s=found.lifetime_s
+    )
