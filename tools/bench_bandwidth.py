@@ -69,9 +69,7 @@ def accuracy() -> list[Figure]:
     """Measure one class with 16 flows at four rates, by each plane."""
     options = {"mbits": [50, 100, 200, 500], "flows": 16, "seconds": 3.0, "seed": SEED}
     inner, where = there("one_class", {**options, "plane": "edt", "accounting": "payload", "repeats": 5})
-    method = (
-        "16 flows of TCP, the receiver's count between arrivals 3 s apart, 5 shuffled repeats, plane edt with payload"
-    )
+    method = "16 flows of TCP, growth of the receiver's count in 3 s, 5 shuffled repeats, plane edt with payload"
     found = figures.one_class(inner.rows, "", True, method, where)
     rows, where = here("one_class", {**options, "plane": "htb", "accounting": "wire", "repeats": 3})
     method = "the same with plane htb, 3 repeats; ideal is 1448/1514 of the rate, since HTB counts frames"

@@ -77,7 +77,10 @@ def test_a_flood_at_the_policer_does_not_hold_up_what_comes_after(bench: Bench) 
 
 
 class Greedy:
-    """Senders that always keep some packets on their way: each sends when its oldest one has left."""
+    """Senders that always keep some packets on their way: each sends when its oldest one has left.
+
+    Many leave at one moment; as in fq, the sender that had least goes first then.
+    """
 
     DEPTH = 8
 
@@ -93,9 +96,10 @@ class Greedy:
     def rates(self, ms: int, active: set[int] | None = None) -> dict[int, float]:
         """Let them send for some time; return the share of the total that each got in the second half of it, in %."""
         begin = self.bench.now
-        sent = dict.fromkeys(self.leave, 0)
+        sent, turns = dict.fromkeys(self.leave, 0), dict.fromkeys(self.leave, 0)
         while True:
-            number = min(active or self.leave, key=lambda item: self.leave[item][0])
+            number = min(active or self.leave, key=lambda item: (self.leave[item][0], turns[item]))
+            turns[number] += 1
             self.bench.now = max(self.leave[number].popleft(), self.bench.now)
             if self.bench.now >= begin + ms * MS:
                 return {key: 100 * value / (TOTAL * ms / 2000) for key, value in sent.items()}

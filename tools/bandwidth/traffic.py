@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from types import FrameType
 from typing import Any
 
@@ -27,15 +29,20 @@ class TrafficError(Exception):
 
 
 def rate(reads: Iterable[tuple[int, int]], start_ns: int, end_ns: int) -> float:
-    """Return bits a second between two times, from the first arrival in between to the last one.
+    """Return bits a second between two times: how bytes so far grow from the first to the last tenth of the arrivals.
 
-    Packets are large and late by whole packets at low rates, so the ends are moved to arrivals: what came after the
-    first up to the last, divided by the time between them. Fewer than two arrivals: by the time that was asked for.
+    Packets are large and late by whole packets at low rates, so times are those of arrivals, not of the ends that were
+    asked for. Means over a tenth keep a pause of the machine at one end from deciding. Fewer than two arrivals: by the
+    time that was asked for.
     """
     found = sorted(item for item in reads if start_ns <= item[0] < end_ns)
+    so_far = list(itertools.accumulate(size for _ns, size in found))
+    tenth = max(len(found) // 10, 1)
     if len(found) < 2 or found[-1][0] == found[0][0]:
-        return sum(size for _ns, size in found) * 8 * NS / (end_ns - start_ns)
-    return sum(size for _ns, size in found[1:]) * 8 * NS / (found[-1][0] - found[0][0])
+        return sum(so_far[-1:]) * 8 * NS / (end_ns - start_ns)
+    grown = fmean(so_far[-tenth:]) - fmean(so_far[:tenth])
+    elapsed_ns = fmean(ns for ns, _size in found[-tenth:]) - fmean(ns for ns, _size in found[:tenth])
+    return grown * 8 * NS / elapsed_ns
 
 
 def expect_line(program: subprocess.Popen[str], line: str, otherwise: str) -> None:

@@ -20,6 +20,13 @@ def test_rates_are_taken_between_arrivals() -> None:
     assert traffic.rate([], 0, MS) == 0
 
 
+def test_a_pause_at_the_end_of_a_window_does_not_decide() -> None:
+    steady = [(n * MS, 1000) for n in range(3000)]
+    # The first 20 ms arrive together: the machine stood still.
+    paused = [(max(ns, 20 * MS), size) for ns, size in steady]
+    assert traffic.rate(paused, 0, 3000 * MS) == pytest.approx(8e6, rel=5e-4)
+
+
 def test_rates_of_flows_and_of_all() -> None:
     received = traffic.Received(0, {n: [(k * 10 * MS + n, 1000) for k in range(101)] for n in (0, 1)})
     assert received.rate(0.1, 0.9) == pytest.approx(1_600_000, rel=0.02)
