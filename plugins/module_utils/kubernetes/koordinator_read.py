@@ -40,7 +40,7 @@ class Look:
 def read(cluster: Kubectl, look: Look) -> Readings:
     """Return everything that the ladder looks at on the API's side. Raises KubectlError."""
     pods = cluster.items("pods", look.namespace)
-    probe, refusal = (None, "") if look.probe is None else cluster.try_create(look.probe)
+    probe, refusal = (None, "") if look.probe is None else cluster.try_create(_unnamed(look.probe))
     hooks = [cluster.get("mutatingwebhookconfiguration", names.MUTATING)]
     hooks.append(cluster.get("validatingwebhookconfiguration", names.VALIDATING))
     found = Readings(
@@ -59,6 +59,12 @@ def read(cluster: Kubectl, look: Look) -> Readings:
     )
     # Last, so that the age of what was read is never negative.
     return replace(found, now_s=time.time())
+
+
+def _unnamed(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a pod under a name that the server chooses, so that one of the same name may exist."""
+    metadata = {key: value for key, value in pod["metadata"].items() if key != "name"}
+    return {**pod, "metadata": {**metadata, "generateName": f"{pod['metadata'].get('name', 'probe')}-"}}
 
 
 def _events(cluster: Kubectl, namespace: str) -> list[dict[str, Any]]:

@@ -45,6 +45,8 @@ _KINDS = (
 )
 _ESTABLISHED_S = 60
 _GONE_S = 120.0
+# How often an object is looked at again that changes meanwhile, as while its controller starts.
+_ROUNDS = 5
 
 
 class ObjectsError(Exception):
@@ -111,6 +113,23 @@ def plan(cluster: Kubectl, objects: Sequence[Mapping[str, Any]], foreign: str) -
     ``foreign`` says what happens to one that exists without our label: ``fail``, ``skip`` (it stays as it is) or
     ``adopt``. Raises ObjectsError naming all of them, and KubectlError.
     """
+    planned = _plan(cluster, objects, foreign)
+    for _round in range(_ROUNDS):
+        moved = [item.wanted for item in planned if item.action == CHANGE and _moved(item)]
+        if not moved:
+            break
+        again = {identity(item.wanted): item for item in _plan(cluster, moved, foreign)}
+        planned = [again.get(identity(item.wanted), item) for item in planned]
+    return planned
+
+
+def _moved(item: Planned) -> bool:
+    """Tell whether somebody else changed an object between our reading it and our trying it."""
+    versions = [(one or item.wanted)["metadata"].get("resourceVersion") for one in (item.before, item.after)]
+    return item.wanted["kind"] not in _FIXED and versions[0] != versions[1]
+
+
+def _plan(cluster: Kubectl, objects: Sequence[Mapping[str, Any]], foreign: str) -> list[Planned]:
     live = _live(cluster, objects)
     strange = [item for item in objects if identity(item) in live and not kubectl.is_ours(live[identity(item)])]
     if strange and foreign == "fail":

@@ -135,6 +135,25 @@ def test_pods_that_differ_are_made_anew_whatever_admission_made_of_them() -> Non
     assert [call[0] for call in cluster.changes()][-2:] == ["delete", "apply"]
 
 
+def test_what_changes_while_it_is_looked_at_is_looked_at_again() -> None:
+    cluster = FakeCluster()
+    bring(cluster, HOOK)
+    versions = iter(range(1, 100))
+    busy = [True]
+
+    def controller() -> None:
+        live = cluster.get("MutatingWebhookConfiguration", "h")
+        if live and busy[0]:
+            version = next(versions)
+            live["metadata"]["annotations"] = {"template": str(version)}
+            live["metadata"]["resourceVersion"] = str(version)
+            busy[0] = version < 3
+
+    cluster.after = controller
+    assert [item.action for item in objects.plan(cluster.kubectl, wanted(HOOK), "fail")] == ["same"]
+    assert not busy[0]
+
+
 def test_only_ours_is_removed_webhooks_first_and_the_namespace_last() -> None:
     cluster = FakeCluster()
     bring(cluster, NAMESPACE, CONFIG, HOOK, PROFILE)
