@@ -189,7 +189,11 @@ def carry_out(cluster: Kubectl, planned: Sequence[Planned]) -> None:
 def _wait_for_accounts(cluster: Kubectl, namespaces: Iterable[str]) -> None:
     """Wait until namespaces have the account that pods get by default: without it a new namespace refuses them."""
     for name in sorted(namespaces):
-        if not kubectl.wait(lambda place=name: cluster.get("serviceaccount", "default", place) is not None, _GONE_S):
+
+        def has_account(place: str = name) -> bool:
+            return cluster.get("serviceaccount", "default", place) is not None
+
+        if not kubectl.wait(has_account, _GONE_S):
             raise ObjectsError(
                 f"namespace {name}: has no service account default after {_GONE_S:g} s; look whether the controller "
                 "manager runs"
