@@ -73,6 +73,7 @@ failed_entries:
   sample: []
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -81,6 +82,18 @@ from ansible_collections.colocation.testbed.plugins.module_utils import journal,
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import reconcile
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import leftovers
 from ansible_collections.colocation.testbed.plugins.module_utils.shaping import qdiscs
+
+
+def diff(done: Sequence[journal.Undone], path: str) -> dict[str, str]:
+    """Return the journal's entries before and after."""
+    before = [f"{item.entry.kind} {item.entry.target}" for item in done]
+    after = [f"{item.entry.kind} {item.entry.target}" for item in done if item.outcome.result != "undone"]
+    return {
+        "before": "".join(f"{line}\n" for line in before),
+        "after": "".join(f"{line}\n" for line in after),
+        "before_header": path,
+        "after_header": path,
+    }
 
 
 def run(module: AnsibleModule) -> None:
@@ -112,14 +125,7 @@ def run(module: AnsibleModule) -> None:
         "failed_entries": texts["failed"],
     }
     if module._diff:
-        before = [f"{item.entry.kind} {item.entry.target}" for item in done]
-        after = [f"{item.entry.kind} {item.entry.target}" for item in done if item.outcome.result != "undone"]
-        result["diff"] = {
-            "before": "".join(f"{line}\n" for line in before),
-            "after": "".join(f"{line}\n" for line in after),
-            "before_header": book.path,
-            "after_header": book.path,
-        }
+        result["diff"] = diff(done, book.path)
     if texts["failed"]:
         stay = "stays" if len(texts["failed"]) == 1 else "stay"
         total = quantity.counted(len(done), "change")
