@@ -18,7 +18,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import s
 from tests.kernel.test_bandwidth_traffic import LIMIT, Pod, assert_limited, group, host, member, pool
 from tools.bandwidth.host import Host
 from tools.bandwidth.namespaces import Pair
-from tools.bandwidth.traffic import Received, Transfer
+from tools.bandwidth.traffic import NS, Received, Transfer
 
 __all__ = ["group", "host"]
 INGRESS = (("left/ingress", "link", "auto"),)
@@ -153,7 +153,8 @@ def test_sockets_learn_what_changes(diverting: Host, group: Path) -> None:
     limited = {"name": "batch", "pool": "link", "limit": "40Mbit/s", "cgroups": [group.name]}
     diverting.apply((pool("ingress"),), (other, limited))
     received = transfer.wait()
-    assert_limited(Received(received.begin_s, {number - 20: size for number, size in received.bins.items()}))
+    later_ns = received.begin_ns + 2 * NS
+    assert_limited(Received(later_ns, received.flows))
 
 
 def test_both_directions_at_once(diverting: Host) -> None:

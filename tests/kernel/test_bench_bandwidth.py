@@ -79,7 +79,7 @@ def test_nothing_runs_and_little_is_held() -> None:
     assert inside.take("resident", {"plane": "htb"}) == {"left": [], "attached": True}
     found = inside.take("memory", {"classes": 20, "plane": "htb"})
     assert 10_000 < sum(found["maps"].values()) < figures.MEMORY_GOAL_BYTES
-    assert set(found["programs"]) == {"shape", "police", "stamp"}
+    assert set(found["programs"]) == {"shape", "police", "stamp", "divert", "learn"}
 
 
 def test_modules_are_timed_and_change_nothing_again() -> None:

@@ -264,12 +264,27 @@ def _remove(place: Place, state: State, book: journal.Journal, check: bool, host
 
 def _take_down(place: Place, state: State, host: Host) -> None:
     """Detach everything, give the devices back what they had, remove pins and state file."""
+    while True:
+        there = host.indexes()
+        try:
+            devices.apply(_detaching(place, state, host, there), host.run)
+            break
+        except commands.CommandError:
+            # A device that goes away meanwhile takes its own along, and the others are looked at anew.
+            if host.indexes() == there:
+                raise
+    instance.remove_pins(place, state.mounted)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(place.state_file)
+
+
+def _detaching(place: Place, state: State, host: Host, there: Mapping[str, int]) -> list[str]:
+    """Return the lines that take everything of an instance off the devices that are there."""
     ids = frozenset(shaping.program_ids(place).values())
     records = {(raw["name"], raw["hook"]): raw for raw in state.devices.values()}
-    there = host.indexes()
     names = set(there) if ids else {name for name, _hook in records}
     seen = devices.look_now(names, there, host.indexes, host.run)
-    lines = []
+    lines: list[str] = []
     for name, found in seen.items():
         # Another device may have the name now.
         kept = {hook: records.get((name, hook), {}) for hook in devices.HOOKS}
@@ -277,10 +292,7 @@ def _take_down(place: Place, state: State, host: Host) -> None:
         lines += devices.detach_lines(name, kept, ids, found, False)
     recorded = shaping.recorded_links(state)
     links = intermediate.look(place.name, recorded, host.run) if recorded else {}
-    devices.apply([*lines, *intermediate.delete_lines((), links)], host.run)
-    instance.remove_pins(place, state.mounted)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(place.state_file)
+    return [*lines, *intermediate.delete_lines((), links)]
 
 
 def undo(entry: journal.Entry, check: bool, host: Host | None = None) -> journal.Outcome:
