@@ -96,11 +96,15 @@ options:
         type: int
         default: 0
       burst:
-        description: Time at its rate that a class may be ahead after a pause.
+        description:
+          - Time at its rate that a class may be ahead after a pause.
+          - Packets leave at the ends of halves of it, so that one timer serves all classes; rates stay exact.
         type: str
         default: 1ms
       horizon:
-        description: How long a packet may have to wait; beyond that it is dropped and costs nothing.
+        description:
+          - How long a packet may have to wait; beyond that it is dropped and costs nothing.
+          - A slow class always has room for ten full frames, up to 2 s.
         type: str
         default: 50ms
       ecn:
