@@ -17,7 +17,7 @@ def plan(**options):
 
 def test_everything_is_measured_once_a_block():
     cells = plan(blocks=3)
-    assert len({cell.key for cell in cells}) == len(cells) == 3 * 29
+    assert len({cell.key for cell in cells}) == len(cells) == 3 * 31
     assert [cell.block for cell in cells] == sorted(cell.block for cell in cells)
 
 
