@@ -41,8 +41,14 @@ options:
     type: str
     choices: [fail, skip]
     default: fail
+  purge:
+    description:
+      - Take back what this module did with groups that the list does not name, as V(absent) does, by the journal of
+        this host. Groups that others made stay.
+    type: bool
+    default: false
   groups:
-    description: The groups. A group that is not in the list is left as it is.
+    description: The groups. A group that is not in the list is left as it is, unless O(purge) is set.
     type: list
     elements: dict
     required: true
@@ -165,14 +171,12 @@ gone:
 """
 
 import os
-from dataclasses import dataclass, field
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.colocation.testbed.plugins.module_utils import journal
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
-    cpu_list,
     procfs,
     resctrl,
     resctrl_apply,
@@ -181,110 +185,10 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.resctrl import ResctrlError, State
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.resctrl_model import Model
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel.resctrl_steps import (
-    Plan,
-    WantedGroup,
-    WantedMonitor,
-)
-from ansible_collections.colocation.testbed.plugins.module_utils.policy import resctrl as policy
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.resctrl_steps import Plan
+from ansible_collections.colocation.testbed.plugins.module_utils.node_policy import resctrl_wanted
 
-# AMD counts in eighths of GB/s.
-_AMD_UNIT_MB_PER_S = 125
-_CACHE_KEYS = ("l3_mask", "l3_cat_range_start_percent", "l3_cat_range_end_percent")
-
-
-@dataclass
-class Resolver:
-    """Turns options into the numbers of this host, and keeps what is not possible here."""
-
-    state: State
-    skipped: list[dict[str, str]] = field(default_factory=list)
-
-    def group(self, raw: dict[str, Any]) -> WantedGroup:
-        """Return a wanted group. Raises ResctrlError for what is not possible anywhere."""
-        try:
-            cpus = None if raw["cpus"] is None else cpu_list.parse(raw["cpus"])
-            values = {**self._cache(raw), **self._bandwidth(raw)} if raw["state"] == "present" else {}
-        except (cpu_list.CpuListError, policy.ResctrlPolicyError) as exc:
-            raise ResctrlError(f"resctrl group {raw['name'] or '(root)'}: {exc}") from exc
-        monitors = tuple(WantedMonitor(item["name"], tuple(item["pids"])) for item in raw["monitor_groups"])
-        if monitors and self.state.info.rmids is None:
-            self._skip(raw, "monitor_groups", "this host has no cache monitoring")
-            monitors = ()
-        return WantedGroup(raw["name"], raw["state"], values, cpus, tuple(raw["pids"]), monitors)
-
-    def _skip(self, raw: dict[str, Any], key: str, why: str) -> None:
-        self.skipped.append({"group": raw["name"], "key": key, "why": why})
-
-    def _cache(self, raw: dict[str, Any]) -> dict[str, int]:
-        keys = [key for key in _CACHE_KEYS if raw[key] is not None]
-        if not keys:
-            return {}
-        cache = self.state.info.cache
-        if cache is None:
-            self._skip(raw, keys[0], "this host has no control of the L3 cache")
-            return {}
-        if raw["l3_mask"] is not None:
-            mask = resctrl.parse_number(raw["l3_mask"], 16)
-            if mask is None:
-                raise ResctrlError(
-                    f"resctrl group {raw['name'] or '(root)'}: l3_mask {raw['l3_mask'][:40]!r} is not a mask; write "
-                    f"hexadecimal digits, at most {cache.cbm_mask:x}"
-                )
-        else:
-            start, end = raw["l3_cat_range_start_percent"], raw["l3_cat_range_end_percent"]
-            mask = policy.cat_mask(cache.cbm_mask, start, end, cache.min_cbm_bits)
-        lines = ("L3CODE", "L3DATA") if self.state.info.cdp else ("L3",)
-        return dict.fromkeys(lines, mask)
-
-    def _bandwidth(self, raw: dict[str, Any]) -> dict[str, int]:
-        key = "mba_percent" if raw["mba_percent"] is not None else "mba_mb_per_s"
-        if raw[key] is None:
-            return {}
-        info = self.state.info
-        if info.bandwidth is None:
-            self._skip(raw, key, "this host has no control of memory bandwidth")
-            return {}
-        value = self._percent(raw) if key == "mba_percent" else self._mb_per_s(raw)
-        return {} if value is None else {resctrl.BANDWIDTH_LINE: value}
-
-    def _percent(self, raw: dict[str, Any]) -> int | None:
-        info = self.state.info
-        if info.mba_mbps:
-            self._skip(raw, "mba_percent", "resctrl is mounted with mba_MBps, which counts in MB/s; use mba_mb_per_s")
-            return None
-        if info.bandwidth is None or info.bandwidth.linear:
-            vendor, most = policy.INTEL, 100
-        else:
-            vendor, most = policy.AMD, max(self.state.root.values(resctrl.BANDWIDTH_LINE).values())
-        steps = (info.bandwidth.granularity, info.bandwidth.minimum) if info.bandwidth else (10, 10)
-        return policy.mba_value(raw["mba_percent"], vendor, most, *steps)
-
-    def _mb_per_s(self, raw: dict[str, Any]) -> int | None:
-        info, value = self.state.info, int(raw["mba_mb_per_s"])
-        if value < 1:
-            raise ResctrlError(
-                f"resctrl group {raw['name'] or '(root)'}: mba_mb_per_s {value} is not 1 or more; raise it"
-            )
-        if info.mba_mbps:
-            return value
-        if info.bandwidth is not None and not info.bandwidth.linear:
-            return max(value // _AMD_UNIT_MB_PER_S, info.bandwidth.minimum, 1)
-        self._skip(raw, "mba_mb_per_s", "resctrl is not mounted with mba_MBps; use mba_percent, or mount it so")
-        return None
-
-
-def _wanted(resolver: Resolver, groups: list[dict[str, Any]]) -> list[WantedGroup]:
-    """Return the wanted groups. Raises ResctrlError with a sentence for each that is not possible anywhere."""
-    found, problems = [], []
-    for raw in groups:
-        try:
-            found.append(resolver.group(raw))
-        except ResctrlError as exc:
-            problems.append(str(exc))
-    if problems:
-        raise ResctrlError("; ".join(problems))
-    return found
+_BY = "resctrl_group"
 
 
 def _unmounted(module: AnsibleModule) -> None:
@@ -335,14 +239,17 @@ def run(module: AnsibleModule) -> None:
     if state is None:
         _unmounted(module)
         return
-    resolver = Resolver(state)
-    wanted = _wanted(resolver, params["groups"])
+    resolver = resctrl_wanted.Resolver(state)
+    wanted = resctrl_wanted.wanted(resolver, params["groups"])
     if params["on_missing"] == "fail":
         _require_all(resolver.skipped)
     book = journal.Journal(f"{params['state_dir']}/journal.json")
+    if params["purge"]:
+        owned = resctrl_apply.owned(book, _BY, state.mount_point)
+        wanted += resctrl_wanted.no_longer_wanted(owned, wanted)
     plan = resctrl_plan.plan(state, wanted, resctrl_apply.recorded(book))
     if not module.check_mode and (plan.steps or plan.forget):
-        resctrl_apply.Apply(state.mount_point, book, "resctrl_group").run(plan)
+        resctrl_apply.Apply(state.mount_point, book, _BY).run(plan)
     module.exit_json(**_result(module, state, plan, resolver.skipped))
 
 
@@ -374,6 +281,7 @@ def main() -> None:
             "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
             "mount_point": {"type": "path", "default": "/sys/fs/resctrl"},
             "on_missing": {"type": "str", "choices": ["fail", "skip"], "default": "fail"},
+            "purge": {"type": "bool", "default": False},
             "groups": {
                 "type": "list",
                 "elements": "dict",

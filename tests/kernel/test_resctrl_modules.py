@@ -89,6 +89,22 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+def test_purge_takes_back_what_is_not_named_and_leaves_what_others_made(playbook: Playbook, point: Path) -> None:
+    Path(point, "theirs").mkdir()
+    first, check, purged, again, gone = playbook.run(
+        group(playbook, point, KOORDINATOR),
+        group(playbook, point, KOORDINATOR[:1], purge=True, task={"check_mode": True}),
+        group(playbook, point, KOORDINATOR[:1], purge=True),
+        group(playbook, point, KOORDINATOR[:1], purge=True),
+        group(playbook, point, [], purge=True),
+    )
+    assert [item["changed"] for item in (first, check, purged, again, gone)] == [True, True, True, False, True]
+    assert set(purged["groups"]) == {"LSR"}
+    made = {"LSR", "LS", "BE", "theirs"}
+    assert {path.name for path in point.iterdir()} & made == {"theirs"}
+    assert all(entry.kind != "resctrl" for entry in journal.Journal(f"{playbook.state}/journal.json").entries())
+
+
 def test_bad_input_is_one_sentence_and_changes_nothing(playbook: Playbook, point: Path) -> None:
     each = [group(playbook, point, [item], task={"ignore_errors": True}) for item, _words in BAD]
     wrong = [{"name": "a", "mba_percent": 0}, {"name": "b", "cpus": "0-"}, {"name": "c", "l3_mask": "0x7"}]

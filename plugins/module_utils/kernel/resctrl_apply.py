@@ -36,6 +36,22 @@ def recorded(book: journal.Journal) -> dict[str, Any]:
     return {entry.target: entry.previous for entry in book.entries() if entry.kind == KIND}
 
 
+def owned(book: journal.Journal, by: str, mount_point: str) -> frozenset[str]:
+    """Return the names of the control groups that an author made or changed, alone or in a monitoring group.
+
+    Entries of threads don't count: a thread goes with its group, or is put back by undo. Raises JournalError.
+    """
+    found = set()
+    for entry in book.entries():
+        below = entry.target[len(mount_point) :]
+        if entry.kind != KIND or entry.by != by or not f"{entry.target}/".startswith(f"{mount_point}/"):
+            continue
+        if below.startswith("/tasks:"):
+            continue
+        found.add("" if below.startswith("/mon_groups/") else below.strip("/").partition("/")[0])
+    return frozenset(found)
+
+
 class Apply:
     """Carries out one plan on one mounted resctrl."""
 
