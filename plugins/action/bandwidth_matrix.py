@@ -27,6 +27,7 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_exper
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import (
     affinity,
     claim,
+    interruption,
     preparation,
     progress,
 )
@@ -46,6 +47,7 @@ ERRORS = (
     counts.CountsError,
     DeployedError,
     HostExecutorError,
+    interruption.InterruptedRunError,
     limits.LimitsError,
     preparation.PreparationError,
     progress.ControllerGoneError,
@@ -88,6 +90,6 @@ class ActionModule(ActionBase):
         command = shlex.join(["ansible-playbook", *sys.argv[1:]])
         shared = wanted.tested in variables["groups"].get("lab", ())
         on_cpus = affinity.controller_on(ends.tested.housekeeping_cpus if shared else "")
-        with claim.claimed(wanted.tested, claim.directory()), on_cpus:
+        with claim.claimed(wanted.tested, claim.directory()), on_cpus, interruption.orderly_end():
             outcome = driver.BandwidthMatrix(ends, wanted, found, command, self._display.display).run()
         return {"changed": outcome.measured > 0, **vars(outcome)}

@@ -170,6 +170,7 @@ def _foreign_pct(scene: TrafficScene, name: str) -> float | None:
 _HOST_GUARDS: Mapping[str, Callable[[Scene], GuardResult]] = {
     "steal": guards_host.steal,
     "foreign_cpu": guards_host.foreign_cpu,
+    "foreign_burst": guards_host.foreign_burst,
     "clocks_monotonic": guards_host.clocks_monotonic,
     "samples_complete": guards_host.samples_complete,
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import Guard
 
 #: Guards of the matrix that hold here too, in the order of the table.
-SHARED = ("steal", "foreign_cpu", "clocks_monotonic", "samples_complete")
+SHARED = ("steal", "foreign_cpu", "foreign_burst", "clocks_monotonic", "samples_complete")
 
 # Not repeatable is what follows from the case itself, see limits.py. Here it makes what was measured in that cell
 # invalid, and the run where the cell has objectives.

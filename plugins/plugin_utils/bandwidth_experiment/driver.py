@@ -93,7 +93,7 @@ class BandwidthMatrix:
             self._bench.stop_all()
 
     def _open(self, hosts: Mapping[str, Any], device: Mapping[str, Any]) -> tuple[BandwidthRun, bool]:
-        mark = manifest.fingerprint(self._settings, self._scenarios, hosts)
+        mark = manifest.fingerprint(self._settings, self._scenarios, hosts, self._ends)
         found = preparation.run_to_resume(self._settings, mark, BandwidthRun, "bandwidth_matrix_run_id")
         if found is not None:
             self._show(f"resuming run {found.path.name}: {len(found.measurements())} measurements are there")

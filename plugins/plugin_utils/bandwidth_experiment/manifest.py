@@ -18,6 +18,7 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_exper
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.manifest import SCHEMA
 
 if TYPE_CHECKING:
+    from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment.processes import Ends
     from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment.settings import (
         BandwidthSettings,
     )
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 PLANE_OF_OTHERS = "htb"
 
 
-def fingerprint(settings: BandwidthSettings, scenarios: Mapping[str, Any], hosts: Mapping[str, Any]) -> str:
+def fingerprint(settings: BandwidthSettings, scenarios: Mapping[str, Any], hosts: Mapping[str, Any], ends: Ends) -> str:
     """Return what tells whether a run that was cut short asked for the same: a SHA-256 in hexadecimal."""
     asked = {
         "settings": {
@@ -36,6 +37,11 @@ def fingerprint(settings: BandwidthSettings, scenarios: Mapping[str, Any], hosts
         "hosts": {
             name: [host["kernel"], host["cpu_model"], host["measured_cpus"]] for name, host in sorted(hosts.items())
         },
+        # Hosts of equal names in two inventories are not the same ones.
+        "places": [
+            [ends.tested_address, ends.load_address],
+            *([node.state_dir, node.cgroup_root] for node in (ends.tested, ends.load)),
+        ],
     }
     return hashlib.sha256(json.dumps(asked, sort_keys=True, default=list).encode()).hexdigest()
 

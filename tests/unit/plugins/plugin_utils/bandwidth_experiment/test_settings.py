@@ -9,6 +9,8 @@ import pytest
 from ansible_collections.colocation.testbed.plugins.modules import bandwidth_matrix
 from ansible_collections.colocation.testbed.plugins.plugin_utils import documented
 from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment import manifest, settings
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment.processes import Ends
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.deployed import Node
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.settings import SettingsError
 
 SPEC = documented.argument_spec(bandwidth_matrix.DOCUMENTATION)
@@ -43,11 +45,18 @@ def test_what_is_not_allowed_is_a_sentence(changes: dict[str, Any], sentence: st
         made(**changes)
 
 
+def ends(state_dir: str = "/state") -> Ends:
+    node = Node(None, state_dir, "ct", "0", "1", "/usr/bin/python3", "supervised")  # type: ignore[arg-type]
+    return Ends(node, node, "192.0.2.1", "192.0.2.2")
+
+
 def test_a_run_is_the_same_by_what_it_measures_and_not_by_where_it_is_kept() -> None:
-    mark = manifest.fingerprint(made(), {"s": 1}, HOSTS)
-    assert manifest.fingerprint(made(results_dir="elsewhere", run_id="x", resume=False), {"s": 1}, HOSTS) == mark
-    assert manifest.fingerprint(made(window_s=9), {"s": 1}, HOSTS) != mark
-    assert manifest.fingerprint(made(), {"s": 2}, HOSTS) != mark
+    mark = manifest.fingerprint(made(), {"s": 1}, HOSTS, ends())
+    elsewhere = made(results_dir="elsewhere", run_id="x", resume=False)
+    assert manifest.fingerprint(elsewhere, {"s": 1}, HOSTS, ends()) == mark
+    assert manifest.fingerprint(made(window_s=9), {"s": 1}, HOSTS, ends()) != mark
+    assert manifest.fingerprint(made(), {"s": 2}, HOSTS, ends()) != mark
+    assert manifest.fingerprint(made(), {"s": 1}, HOSTS, ends("/other")) != mark
 
 
 def test_objectives_are_those_of_the_plane() -> None:

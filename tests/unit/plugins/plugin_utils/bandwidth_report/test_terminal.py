@@ -25,7 +25,7 @@ def test_every_scenario_has_its_table(view_of):
     for title in ("Single priority", "Waterline (waterline)", "Number of classes", "Latency of the service"):
         assert title in text
     assert "Objectives: 22 of 22 met." in text
-    assert "Guards: all 11 held." in text
+    assert "Guards: all 12 held." in text
     assert "3 of 28 published figures that report.html shows beside these are physically impossible" in text
 
 
