@@ -139,6 +139,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.wrk import buil
 from ansible_collections.colocation.testbed.plugins.module_utils.wrk.record import Build, Request, Store
 
 _BY = "wrk_build"
+_REQUEST = ("source", "version", "commit", "git_url", "git_timeout_s", "url", "sha256", "path")
 _TREE = {"tree": True}
 _UNKNOWN = Build("", "", "", "", "", "", "", {}, "", None)
 
@@ -232,11 +233,10 @@ def main() -> None:
         supports_check_mode=True,
     )
     store = Store(os.path.join(module.params["state_dir"], "wrk"))
-    names = ("source", "version", "commit", "git_url", "git_timeout_s", "url", "sha256", "path")
     try:
         book = journal.of(module.params["state_dir"])
         if module.params["state"] == "present":
-            result = present(module, store, Request(**{name: module.params[name] for name in names}), book)
+            result = present(module, store, Request(**{name: module.params[name] for name in _REQUEST}), book)
         else:
             result = absent(module, store, book)
     except (
