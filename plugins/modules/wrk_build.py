@@ -139,6 +139,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.wrk import buil
 from ansible_collections.colocation.testbed.plugins.module_utils.wrk.record import Build, Request, Store
 
 _BY = "wrk_build"
+_REQUEST = ("source", "version", "commit", "git_url", "git_timeout_s", "url", "sha256", "path")
 _TREE = {"tree": True}
 _UNKNOWN = Build("", "", "", "", "", "", "", {}, "", None)
 
@@ -209,9 +210,6 @@ def absent(module: AnsibleModule, store: Store, book: journal.Journal) -> dict[s
     return {"changed": there, "diff": {"before": before, "after": ""}}
 
 
-_ASKED = ("source", "version", "commit", "git_url", "git_timeout_s", "url", "sha256", "path")
-
-
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
@@ -238,7 +236,7 @@ def main() -> None:
     try:
         book = journal.of(module.params["state_dir"])
         if module.params["state"] == "present":
-            result = present(module, store, Request(**{name: module.params[name] for name in _ASKED}), book)
+            result = present(module, store, Request(**{name: module.params[name] for name in _REQUEST}), book)
         else:
             result = absent(module, store, book)
     except (
