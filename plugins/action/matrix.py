@@ -23,6 +23,7 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment impo
     claim,
     deployed,
     driver,
+    interruption,
     preparation,
     progress,
     settings,
@@ -40,6 +41,7 @@ ERRORS = (
     definitions.DefinitionsError,
     deployed.DeployedError,
     HostExecutorError,
+    interruption.InterruptedRunError,
     limits.LimitsError,
     PolicyError,
     preparation.PreparationError,
@@ -92,7 +94,7 @@ class ActionModule(ActionBase):
         command = shlex.join(["ansible-playbook", *sys.argv[1:]])
         shared = wanted.tested in variables["groups"].get("lab", ())
         on_cpus = affinity.controller_on(testbed.tested.housekeeping_cpus if shared else "")
-        with claim.claimed(wanted.tested, claim.directory()), on_cpus:
+        with claim.claimed(wanted.tested, claim.directory()), on_cpus, interruption.orderly_end():
             outcome = driver.Matrix(testbed, wanted, found, command, self._display.display).run()
         return {
             "changed": outcome.measured > 0,

@@ -8,10 +8,13 @@ The directory is one entry of the journal and goes as a whole, with whatever pro
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
@@ -19,6 +22,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils import files
 DIRECTORY_MODE = 0o755
 PLACEHOLDER = "{path}"
 RECIPE_SUFFIX = ".recipe.json"
+_POLL_S = 0.05
 
 Run = Callable[[Sequence[str]], object]
 """Runs argv to its end; raises when the program fails."""
@@ -131,6 +135,34 @@ def _make_directory(path: str) -> None:
         os.chmod(path, DIRECTORY_MODE)
     except OSError as exc:
         raise FileTreeError(f"{path}: cannot be made: {exc.strerror}; check the directory above") from exc
+
+
+@contextlib.contextmanager
+def alone(directory: str, deadline_s: float) -> Iterator[None]:
+    """Keep other runs of this collection from working on the tree, or on others beside it, at the same time.
+
+    The lock is on the nearest directory above that exists, so that it leaves nothing behind. Raises FileTreeError when
+    it can't be had before the deadline, in seconds.
+    """
+    above = os.path.dirname(directory)
+    while not os.path.isdir(above):
+        above = os.path.dirname(above)
+    handle = os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        until_s = time.monotonic() + deadline_s
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until_s:
+                    raise FileTreeError(
+                        f"{directory}: another run has worked on it for {deadline_s:g} s; wait until that has ended"
+                    ) from None
+                time.sleep(_POLL_S)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _write(path: str, wanted: Wanted, run: Run) -> None:

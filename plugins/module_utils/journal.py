@@ -261,10 +261,32 @@ class Journal:
             if not check:
                 self._forget_undone(done)
         if all(item.outcome.result == "undone" for item in done):
-            done += [Undone(entry, Outcome("undone", f"{entry.target}: directory removed")) for entry in own]
-            if not check:
-                self._remove(own)
+            done += self._leave(own, check)
         return tuple(done)
+
+    def _leave(self, own: Sequence[Entry], check: bool) -> list[Undone]:
+        """Remove the empty journal and what it made for itself, unless another host's journal inside is needed yet."""
+        needed = self._needed_inside()
+        if needed and any(entry.target == self.directory for entry in own):
+            text = f"{self.directory}: kept, as {needed} still holds changes; undo these first"
+            return [Undone(entry, Outcome("kept", text)) for entry in own if entry.target == self.directory]
+        if not check:
+            self._remove(own)
+        return [Undone(entry, Outcome("undone", f"{entry.target}: directory removed")) for entry in own]
+
+    def _needed_inside(self) -> str:
+        """Return another journal below the state directory that is not known to be empty; "" where there is none."""
+        name = os.path.basename(self.path)
+        for place, _below, found in sorted(os.walk(self.directory)):
+            path = os.path.join(place, name)
+            if name not in found or path == self.path:
+                continue
+            try:
+                if any(entry.by != _SELF for entry in Journal(path).entries()):
+                    return path
+            except JournalError:
+                return path
+        return ""
 
     def _forget_undone(self, done: Sequence[Undone]) -> None:
         self.forget_many([(item.entry.kind, item.entry.target) for item in done if item.outcome.result == "undone"])
@@ -291,11 +313,8 @@ class Journal:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[tuple[Change, ...]]:
         """Hold the lock; yields the directories that had to be made, to be recorded as ours."""
-        missing = _missing_directories(self.directory)
         try:
-            for directory in missing:
-                os.mkdir(directory, 0o755)
-            handle = self._lock()
+            missing, handle = self._made_and_locked()
         except OSError as exc:
             raise JournalError(
                 f"journal {self.path}: cannot be made: {exc.strerror}; check that {self.directory} is writable "
@@ -305,6 +324,22 @@ class Journal:
             yield tuple(Change("directory", directory, None, "state directory") for directory in missing)
         finally:
             os.close(handle)
+
+    def _made_and_locked(self) -> tuple[list[str], int]:
+        """Make the state directory where it is missing, and lock; an undo that ends meanwhile may remove it again."""
+        deadline = time.monotonic() + LOCK_DEADLINE_S
+        made: dict[str, None] = {}
+        while True:
+            try:
+                for directory in _missing_directories(self.directory):
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(directory, 0o755)
+                        made[directory] = None
+                return list(made), self._lock()
+            except FileNotFoundError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_POLL_S)
 
     def _lock(self) -> int:
         deadline = time.monotonic() + LOCK_DEADLINE_S

@@ -116,6 +116,7 @@ changes:
   sample: [write /var/lib/colocation-testbed/latency-service/html/index.html]
 """
 
+import contextlib
 import os
 import shutil
 from collections.abc import Sequence
@@ -210,7 +211,10 @@ def run(module: AnsibleModule) -> None:
     book = journal.Journal(os.path.join(module.params["state_dir"], "journal.json"))
     require_own(directory, book)
     act = present if module.params["state"] == "present" else absent
-    changes = act(module, directory, book)
+    # Check mode reads only, and must not wait for a run that writes.
+    lock = contextlib.nullcontext() if module.check_mode else file_tree.alone(directory, module.params["timeout_s"])
+    with lock:
+        changes = act(module, directory, book)
     result: dict[str, Any] = {
         "changed": bool(changes),
         "directory": directory,

@@ -14,7 +14,7 @@ description:
     is built comes from Go's module proxy, as C(go env GOPROXY) of the host says.
   - A group is built once. Its directory is called after its pins; runs, checkouts and tests share it. A changed pin is
     another directory. An interrupted run leaves no half group, and two runs never build at the same time.
-  - RV(bin_dir) has the programs of all groups that were asked for, as links: one directory for PATH.
+  - RV(bin_dir) has the programs of all groups that were asked for, as links, so that it can be put into PATH.
   - A group that cannot be built does not cost the others; they are kept, and the next run builds only what is missing.
   - The cache is like that of a package manager. It is not in the journal, and nothing removes it but you.
 extends_documentation_fragment:

@@ -101,7 +101,7 @@ nodes:
     runtime_version: {description: Its version., type: str, sample: 2.1.6}
     runtime_socket: {description: Where it listens., type: str}
     nri: {description: Whether the runtime has NRI on by default., type: bool}
-    cgroup_driver: {description: Driver of the kubelet, empty where it is not known., type: str, sample: systemd}
+    cgroup_driver: {description: Driver of the kubelet or an empty text., type: str, sample: systemd}
     cgroup_root: {description: Control group of all pods., type: str, sample: /kubepods.slice}
     cgroup_version: {description: Version of control groups; null where it is not known., type: int, sample: 2}
 notes:

@@ -29,7 +29,14 @@ QUICK: Mapping[str, Any] = {
     "matrix_warmup_s": 1,
     "matrix_peak_window_s": 1,
     "matrix_repeat_cap": 0,
-    "matrix_limits": {"steal": 100, "foreign_cpu": 100, "lateness": 100, "baseline_spread": 10_000, "too_good": 100},
+    "matrix_limits": {
+        "steal": 100,
+        "foreign_cpu": 100,
+        "foreign_burst": 100,
+        "lateness": 100,
+        "baseline_spread": 10_000,
+        "too_good": 100,
+    },
 }
 
 
@@ -126,10 +133,15 @@ class Lab:
         assert done.status == 0, done.output[-12_000:]
         return done
 
-    def kill_when(self, condition: Callable[[], bool], playbook: str, **variables: Any) -> None:
-        """Start a playbook, and kill it with all its workers as soon as a condition holds."""
+    def end_when(
+        self, condition: Callable[[], bool], end: Callable[[str, int], None], playbook: str, **variables: Any
+    ) -> None:
+        """Start a playbook in a session of its own, and end it as soon as a condition holds.
+
+        :param end: called with the token in the environment of all its processes, and the process group.
+        """
         token = secrets.token_hex(8)
-        log = self.folder / "killed.log"
+        log = self.folder / "ended.log"
         with (
             log.open("wb") as output,
             subprocess.Popen(
@@ -139,12 +151,18 @@ class Lab:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                start_new_session=True,
             ) as started,
         ):
             wait_for(lambda: condition() or started.poll() is not None, 300)
             ended = started.poll()
-            kill_controllers(token)
-        assert ended is None, f"it ended with {ended} before it could be killed:\n{log.read_text()[-6000:]}"
+            if ended is None:
+                end(token, started.pid)
+        assert ended is None, f"it ended with {ended} before it could be ended:\n{log.read_text()[-6000:]}"
+
+    def kill_when(self, condition: Callable[[], bool], playbook: str, **variables: Any) -> None:
+        """Start a playbook, and kill it with all its workers as soon as a condition holds."""
+        self.end_when(condition, lambda token, _group: kill_controllers(token), playbook, **variables)
 
     def runs(self) -> list[Path]:
         """Return the run directories, the oldest first."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.colocation.testbed.plugins.module_utils import snapshot
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import netns
 from ansible_collections.colocation.testbed.plugins.plugin_utils import rundir
-from tests.end_to_end.bench_lab import STATE_DIR, Lab
+from tests.end_to_end.bench_lab import NETNS_PREFIX, STATE_DIR, Lab, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +125,28 @@ def test_without_the_hold_the_run_is_invalid_by_that_guard(lab, first_run):
     run = rundir.RunDirectory.open(lab.runs()[-1])
     assert verdict(run)["result"] == "invalid"
     assert any("PM QoS" in reason or "pm_qos" in reason for reason in verdict(run)["reasons"])
+
+
+def test_a_measured_host_is_not_reset_and_an_interrupted_run_stops_what_it_started(lab, before, first_run):
+    had = lab.measurements()
+    refused: list[str] = []
+
+    def reset_then_interrupt(_token: str, group: int) -> None:
+        done = lab.play("playbooks/reset.yml")
+        refused.append(f"{done.status} {done.output}")
+        os.killpg(group, signal.SIGINT)
+
+    lab.end_when(
+        lambda: lab.measurements() > had and sending(),
+        reset_then_interrupt,
+        "site.yml",
+        matrix_blocks=8,
+        matrix_seed=6,
+    )
+    assert not refused[0].startswith("0 ")
+    assert "another experiment is measuring there" in refused[0]
+    namespaces = [f"{NETNS_PREFIX}e2e-tested", f"{NETNS_PREFIX}e2e-load"]
+    wait_for(lambda: not any(netns.pids(name) for name in namespaces), 60)
 
 
 def test_reset_after_a_kill_leaves_nothing(lab, before, first_run):

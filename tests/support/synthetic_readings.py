@@ -89,7 +89,7 @@ class Options:
 
 #: fault: what it does to the readings of a window
 FAULTS = ("service_dead", "batch_dead", "policy_rewritten", "errors", "rate", "late", "foreign_batch", "foreign_cpu",
-          "no_samples", "no_progress", "generator_cpu", "clock_step")  # fmt: skip
+          "foreign_burst", "no_samples", "no_progress", "generator_cpu", "clock_step")  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -214,9 +214,9 @@ def tested_sample(window: Window, elapsed_s: float) -> dict[str, Any]:
     service = window.offered_rps() * SERVICE_CPU_S_PER_REQUEST * behaviour.service_cpu_factor
     service = min(service, 0.95)
     batch = max(0.0, 0.99 - service) if behaviour.batch else 0.0
-    foreign = 0.2 if fault == "foreign_cpu" else 0.004
+    foreign = 0.1 if fault == "foreign_cpu" else 0.004
     if fault == "foreign_cpu":
-        batch = max(0.0, batch - 0.2)
+        batch = max(0.0, batch - 0.1)
     steal_s = 0.09 if window.steal and elapsed_s >= window.options.window_s / 2 else 0.0
     pace = window.source("frames", *window.cell.key, window.cell.attempt).gauss(1.0, window.options.noise / 2)
     frames = behaviour.frames_per_s * pace * batch / 0.6 * (elapsed_s + 2) if behaviour.batch else 0.0
@@ -225,11 +225,15 @@ def tested_sample(window: Window, elapsed_s: float) -> dict[str, Any]:
     if behaviour.batch or fault == "foreign_batch":
         processes["batch"] = {"alive": running, "group": "batch" if running else None}
     done = 0 if fault == "no_progress" else int(frames)
+    batch_group = _group(elapsed_s + 2, batch, 0.3 if behaviour.batch else 0.0, 3 if running else 0)
+    if fault == "foreign_burst" and elapsed_s >= window.options.window_s / 2:
+        # Somebody else had a quarter of a second that the batch workload would have had.
+        batch_group["cpu_s"] -= 0.25
     return {
         **_common(window, elapsed_s, window.options.clock_offset_s, service + batch + foreign, "0", steal_s),
         "groups": {
             "service": _group(elapsed_s + 2, service, 0.01 * behaviour.latency_factor, 2),
-            "batch": _group(elapsed_s + 2, batch, 0.3 if behaviour.batch else 0.0, 3 if running else 0),
+            "batch": batch_group,
         },
         "work": {"batch": {"unit": "frames", "done": done}} if behaviour.batch else {},
         "processes": processes,

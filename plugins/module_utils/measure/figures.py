@@ -24,6 +24,7 @@ METRICS = (
     "batch_cpu_pct",
     "runqueue_wait_pct",
     "service_cpu_us_per_request",
+    "service_wait_us_per_request",
 )
 
 
@@ -47,11 +48,17 @@ def figures(
     work = [series.work_per_s(_inside(host)) for host in tested]
     found["batch_work_per_s"] = sum(filter(None, work)) if any(value is not None for value in work) else None
     found["steal_pct"] = _worst_steal(hosts)
-    used = [series.rate(_inside(host), "groups", "service", "cpu_s") for host in tested]
-    answered = found["throughput_rps"]
-    if answered and used and None not in used:
-        found["service_cpu_us_per_request"] = 1e6 * sum(filter(None, used)) / answered
+    for name, counter in (("service_cpu_us_per_request", "cpu_s"), ("service_wait_us_per_request", "wait_s")):
+        found[name] = _us_per_request(tested, counter, found["throughput_rps"])
     return found
+
+
+def _us_per_request(tested: Sequence[Host], counter: str, answered_rps: float | None) -> float | None:
+    """Return what a counter of the service's groups grew by for each answered request, in µs."""
+    grown = [series.rate(_inside(host), "groups", "service", counter) for host in tested]
+    if not answered_rps or not grown or None in grown:
+        return None
+    return 1e6 * sum(filter(None, grown)) / answered_rps
 
 
 def throughput_rps(load: Mapping[str, Any]) -> float | None:

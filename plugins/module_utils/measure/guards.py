@@ -26,6 +26,7 @@ _GUARDS: Mapping[str, Callable[[Scene], GuardResult]] = {
     "policy_in_effect": guards_host.policy_in_effect,
     "steal": guards_host.steal,
     "foreign_cpu": guards_host.foreign_cpu,
+    "foreign_burst": guards_host.foreign_burst,
     "clocks_monotonic": guards_host.clocks_monotonic,
     "samples_complete": guards_host.samples_complete,
 }

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Callable
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import limits, series
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import GuardResult
@@ -212,16 +212,27 @@ def steal(scene: Scene) -> GuardResult:
 
 def foreign_cpu(scene: Scene) -> GuardResult:
     """Return the highest share of a tested host's measured CPUs that went to work of neither group."""
+    return _foreign(scene, "foreign_cpu", series.foreign_cpu_pct, "highest on")
+
+
+def foreign_burst(scene: Scene) -> GuardResult:
+    """Return the same for the worst second: what the mean of a window hides decides its P99."""
+    return _foreign(scene, "foreign_burst", series.worst_second_foreign_cpu_pct, "worst second, on")
+
+
+def _foreign(
+    scene: Scene, guard: str, share_pct: Callable[[Sequence[series.Sample], Sequence[int]], float | None], words: str
+) -> GuardResult:
     why = _unsampled(scene.tested)
     if why:
-        return limits.result("foreign_cpu", scene.limits, None, why)
-    shares = {host.name: series.foreign_cpu_pct(_around(host), host.cpus) for host in scene.tested}
+        return limits.result(guard, scene.limits, None, why)
+    shares = {host.name: share_pct(_around(host), host.cpus) for host in scene.tested}
     known = {name: share for name, share in shares.items() if share is not None}
     if len(known) < len(shares):
         text = f"{', '.join(sorted(set(shares) - set(known)))}: CPU or group times could not be read"
-        return limits.result("foreign_cpu", scene.limits, None, text)
+        return limits.result(guard, scene.limits, None, text)
     name = max(known, key=lambda host: known[host])
-    return limits.result("foreign_cpu", scene.limits, known[name], f"highest on {name}: {known[name]:.1f} %")
+    return limits.result(guard, scene.limits, known[name], f"{words} {name}: {known[name]:.1f} %")
 
 
 def clocks_monotonic(scene: Scene) -> GuardResult:

@@ -216,6 +216,13 @@ def work_per_s(samples: Sequence[Sample], group: str = "batch") -> float | None:
     return rate(samples, "work", group, "done")
 
 
+def worst_second_foreign_cpu_pct(samples: Sequence[Sample], cpus: Sequence[int]) -> float | None:
+    """Return the highest foreign_cpu_pct between two neighbouring samples, in %."""
+    shares = [foreign_cpu_pct(pair, cpus) for pair in zip(samples, samples[1:])]
+    known = [share for share in shares if share is not None]
+    return max(known) if known and len(known) == len(shares) else None
+
+
 def foreign_cpu_pct(samples: Sequence[Sample], cpus: Sequence[int]) -> float | None:
     """Return the share of the CPUs that went to tasks of neither group, in %.
 

@@ -46,12 +46,19 @@ class Verdict:
     reasons: tuple[str, ...]
 
 
+#: Half of an interval around zero up to which a P99 may be called unchanged, in %: what objectives usually allow.
+UNCHANGED_PCT = 5.0
+
+
 def p99_clause(change: Interval | None, brief: bool = False) -> str:
     """Return what a mode did to P99, with its interval: ``added 1.2 % (0.4 to 2.1) to P99``."""
     if change is None:
         return "has no P99 to compare"
     if change.low <= 0.0 <= change.high:
-        return f"left P99 unchanged within the noise ({_signed(change.value)}, {_span(change)})"
+        shown = f"({_signed(change.value)}, {_span(change)})"
+        if max(-change.low, change.high) <= UNCHANGED_PCT:
+            return f"left P99 unchanged within the noise {shown}"
+        return f"has a P99 that these blocks can't tell from the baseline's {shown}"
     verb, preposition = ("added", "to") if change.value > 0 else ("took", "off")
     size = Interval(*sorted_abs(change)) if change.value < 0 else change
     amount = f"{_number(size.value)} %" if brief else f"{_number(size.value)} % ({_span(size)})"

@@ -48,6 +48,22 @@ def claimed(node: str, folder: Path, wait_s: float = WAIT_S) -> Iterator[None]:
         os.close(handle)
 
 
+def require_free(node: str, folder: Path, wait_s: float = WAIT_S) -> None:
+    """Return when nobody holds a node; nothing is written where nobody ever did.
+
+    :raises ClaimError: where a process still holds it after ``wait_s`` seconds.
+    """
+    path = folder / f"{node}.lock"
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        _lock(handle, node, wait_s)
+    finally:
+        os.close(handle)
+
+
 def _lock(handle: int, node: str, wait_s: float) -> None:
     deadline_s = time.monotonic() + wait_s
     while True:
@@ -57,7 +73,7 @@ def _lock(handle: int, node: str, wait_s: float) -> None:
             if time.monotonic() >= deadline_s:
                 holder = os.pread(handle, 32, 0).decode(errors="replace") or "unknown"
                 raise ClaimError(
-                    f"{node}: another matrix is measuring there (process {holder} on this machine); "
+                    f"{node}: another experiment is measuring there (process {holder} on this machine); "
                     "wait until it has ended, or end that playbook"
                 ) from None
             time.sleep(_POLL_S)

@@ -41,6 +41,11 @@ def fingerprint(
         "hosts": {
             name: [host["kernel"], host["cpu_model"], host["measured_cpus"]] for name, host in sorted(hosts.items())
         },
+        # Hosts of equal names in two inventories are not the same ones.
+        "places": {
+            node.name: [str(node.host.variable("ansible_host", node.name)), node.state_dir, node.cgroup_root]
+            for node in testbed.nodes
+        },
     }
     return hashlib.sha256(json.dumps(asked, sort_keys=True, default=list).encode()).hexdigest()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import MeasurementRecord
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import (
     calibration_section,
+    causes,
     digest,
     evidence,
     figures,
@@ -184,13 +185,18 @@ def _figure_sections(view: View, run: RunDirectory, shrunk: Sequence[Digest]) ->
             "Where the CPU time went",
             "Share of the measured CPUs in each second of one window, and below it how long the service's tasks "
             "waited for a CPU although they could have run. Waiting is what the service's clients feel.",
-            join(figures.cpu_legend(), cpu) if cpu else None,
+            join(_each(view, lambda condition: _causes(view, condition)), figures.cpu_legend(), cpu) if cpu else None,
         ),
     ]
 
 
 def _modes(view: View, condition: Condition) -> Html:
     return matrix_tables.per_condition(view, condition, matrix_tables.modes_table(view, condition))
+
+
+def _causes(view: View, condition: Condition) -> Html | None:
+    found = causes.causes_table(view, condition)
+    return matrix_tables.per_condition(view, condition, found) if found else None
 
 
 def _heat(view: View) -> Html | None:

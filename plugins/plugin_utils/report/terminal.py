@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ansible_collections.colocation.testbed.plugins.plugin_utils.report import hero, numerals, text_table, words
+from ansible_collections.colocation.testbed.plugins.plugin_utils.report import causes, hero, numerals, text_table, words
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.model import Cell, Condition, Mode, View
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report.text_table import Column
 
@@ -89,12 +89,20 @@ def _tables(view: View, width: int) -> list[Line]:
         lines.append(Line(""))
         lines.extend(Line(text) for text in text_table.wrap(title, width))
         lines.extend(Line(text) for text in text_table.render(_mode_columns(view, condition), width))
+        lines.extend(_causes(view, condition, width))
     if view.is_grid and view.candidates:
         lines.append(Line(""))
         title = "P99 in % of the baseline's under the same condition"
         lines.extend(Line(text) for text in text_table.wrap(title, width))
         lines.extend(Line(text) for text in text_table.render(_heat_columns(view), width))
     return lines
+
+
+def _causes(view: View, condition: Condition, width: int) -> list[Line]:
+    """Say where each colocated mode's latency comes from."""
+    found = [(mode, causes.cause(view, mode, condition)) for mode in view.candidates]
+    said = [causes.sentence(mode, cause) for mode, cause in found if cause is not None]
+    return [Line(part) for text in said for part in text_table.wrap(text, width, "  · ", "    ")]
 
 
 def _mode_columns(view: View, condition: Condition) -> list[Column]:

@@ -147,3 +147,15 @@ def test_planning_touches_nothing(directory):
 def test_large_content_is_not_shown_in_a_diff(directory):
     change = file_tree.plan(directory, [], [Wanted("f", 0o644, b"x" * 83_000)])[1]
     assert change.after == "83000 bytes\n"
+
+
+def test_two_runs_work_on_one_tree_one_after_the_other(tmp_path):
+    directory = str(tmp_path / "not" / "there" / "yet")
+    with (
+        file_tree.alone(directory, 1.0),
+        pytest.raises(file_tree.FileTreeError, match="another run"),
+        file_tree.alone(directory, 0.1),
+    ):
+        raise AssertionError("both had it")
+    with file_tree.alone(directory, 0.1):
+        assert list(tmp_path.iterdir()) == []

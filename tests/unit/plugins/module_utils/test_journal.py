@@ -270,3 +270,45 @@ def test_what_fails_alone_is_tried_again_once_it_was_settled(tmp_path: Path) -> 
     assert settled == []
     assert [item.outcome.result for item in book.undo({"value": handler}, settle=settle)] == ["undone", "undone"]
     assert not book.exists()
+
+
+def test_a_state_directory_with_another_hosts_needed_journal_stays_until_that_is_empty(tmp_path: Path) -> None:
+    outer = Journal(str(tmp_path / "state" / "journal.json"))
+    inner = Journal(str(tmp_path / "state" / "hosts" / "one" / "journal.json"))
+    outer.record("value", "/outer", "1", "lab")
+    inner.record("package", "nginx", None, "packages")
+    good = {kind: lambda entry, check: Outcome("undone", entry.target) for kind in ("value", "package")}
+    first = outer.undo(good)
+    assert [item.outcome.result for item in first] == ["undone", "kept"]
+    assert "still holds changes" in first[-1].outcome.text
+    assert inner.entries()[-1].target == "nginx"
+    assert [item.outcome.result for item in outer.undo(good)] == ["kept"]
+    inner.undo(good)
+    assert outer.undo(good)[-1].outcome.result == "undone"
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_corrupt_journal_inside_counts_as_needed(tmp_path: Path) -> None:
+    outer = Journal(str(tmp_path / "state" / "journal.json"))
+    outer.record("value", "/outer", "1", "lab")
+    inner = tmp_path / "state" / "hosts" / "one" / "journal.json"
+    inner.parent.mkdir(parents=True)
+    inner.write_text("{")
+    done = outer.undo({"value": lambda entry, check: Outcome("undone", entry.target)})
+    assert done[-1].outcome.result == "kept"
+    assert inner.exists()
+
+
+def test_a_directory_that_another_undo_removes_meanwhile_is_made_again(
+    book: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = Journal._lock
+    lost = [True]
+
+    def lock(self: Journal) -> int:
+        if lost.pop() if lost else False:
+            os.rmdir(self.directory)
+        return locked(self)
+
+    monkeypatch.setattr(Journal, "_lock", lock)
+    assert book.record("value", "/x", "1", "test").target == "/x"

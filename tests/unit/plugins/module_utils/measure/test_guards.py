@@ -20,6 +20,7 @@ EXPECTED = {
     "late": ("slo_aware", "lateness", True),
     "foreign_batch": ("baseline", "no_foreign_batch", True),
     "foreign_cpu": ("slo_aware", "foreign_cpu", True),
+    "foreign_burst": ("slo_aware", "foreign_burst", True),
     "no_samples": ("slo_aware", "samples_complete", True),
     "no_progress": ("slo_aware", "batch_progress", False),
     "generator_cpu": ("slo_aware", "generator_cpu", False),
@@ -117,7 +118,7 @@ def test_without_a_hosts_samples_every_guard_on_it_trips_and_has_no_figure(host)
     found.samples[host] = []
     results = found.evaluate()
     every = {"pm_qos_held", "steal", "clocks_monotonic"}
-    on_tested = {"processes_alive", "batch_progress", "policy_in_effect", "foreign_cpu"}
+    on_tested = {"processes_alive", "batch_progress", "policy_in_effect", "foreign_cpu", "foreign_burst"}
     expected = every | (on_tested if host == "tested1" else set())
     assert tripped(results) == expected | {"samples_complete"}
     assert all(results[name].figure is None for name in expected)
@@ -137,6 +138,7 @@ READINGS = [
     ("policy_in_effect", ("policy",)),
     ("steal", ("cpus",)),
     ("foreign_cpu", ("groups", "service", "cpu_s")),
+    ("foreign_burst", ("groups", "service", "cpu_s")),
     ("clocks_monotonic", ("mono_s",)),
 ]
 

@@ -40,6 +40,10 @@ def test_the_sentence_that_a_manager_reads():
     ("change", "clause"),
     [
         (Interval(0.3, -0.4, 1.0), "left P99 unchanged within the noise (+0.3 %, -0.4 to 1.0)"),
+        (
+            Interval(49.8, -24.9, 198.7),
+            "has a P99 that these blocks can't tell from the baseline's (+49.8 %, -25 to 199)",
+        ),
         (Interval(-4.0, -5.0, -3.0), "took 4.0 % (3.0 to 5.0) off P99"),
         (Interval(140.0, 120.0, 160.0), "added 140 % (120 to 160) to P99"),
         (None, "has no P99 to compare"),
