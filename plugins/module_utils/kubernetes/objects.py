@@ -188,16 +188,17 @@ def carry_out(cluster: Kubectl, planned: Sequence[Planned]) -> None:
 
 def _wait_for_accounts(cluster: Kubectl, namespaces: Iterable[str]) -> None:
     """Wait until namespaces have the account that pods get by default: without it a new namespace refuses them."""
-    for name in sorted(namespaces):
+    missing = sorted(namespaces)
 
-        def has_account(place: str = name) -> bool:
-            return cluster.get("serviceaccount", "default", place) is not None
+    def is_there() -> bool:
+        missing[:] = [name for name in missing if cluster.get("serviceaccount", "default", name) is None]
+        return not missing
 
-        if not kubectl.wait(has_account, _GONE_S):
-            raise ObjectsError(
-                f"namespace {name}: has no service account default after {_GONE_S:g} s; look whether the controller "
-                "manager runs"
-            )
+    if not kubectl.wait(is_there, _GONE_S):
+        raise ObjectsError(
+            f"namespace {', '.join(missing)}: has no service account default after {_GONE_S:g} s; look whether the "
+            "controller manager runs"
+        )
 
 
 def read_back(cluster: Kubectl, planned: Sequence[Planned]) -> list[str]:

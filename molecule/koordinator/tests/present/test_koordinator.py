@@ -46,3 +46,21 @@ def test_everything_carries_our_labels():
     for item in found:
         assert item["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "colocation-testbed"
         assert item["metadata"]["labels"]["colocation.testbed/run"] == "molecule"
+
+
+def test_hosts_come_from_the_clusters_nodes(tmp_path):
+    inventory = tmp_path / "lab.kubernetes_nodes.yml"
+    options = {
+        "plugin": "colocation.testbed.kubernetes_nodes",
+        "kubectl": FACTS["cluster"]["kubectl"],
+        "kubelet_configuration": True,
+        "node_groups": {"tested": f"kubernetes.io/hostname={FACTS['cluster']['node_name']}"},
+    }
+    inventory.write_text(json.dumps(options), encoding="utf-8")
+    argv = ["ansible-inventory", "-i", inventory, "--list"]
+    listing = json.loads(subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60).stdout)
+    assert listing["tested"]["hosts"] == [FACTS["cluster"]["node_name"]]
+    told = listing["_meta"]["hostvars"][FACTS["cluster"]["node_name"]]
+    assert told["ansible_host"] == "198.18.67.1"
+    assert told["kubernetes_node"]["cgroup_driver"] == FACTS["cluster"]["cgroup_driver"]
+    assert told["kubernetes_node"]["kubelet_version"] == FACTS["cluster"]["server_version"]
