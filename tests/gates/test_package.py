@@ -13,7 +13,8 @@ import pytest
 from tooling import COLLECTION, NAME, NAMESPACE, ROOT, cache_dir, clean_environment, run, tracked_files
 
 SHIPPED = ("changelogs", "docs", "files", "inventories", "meta", "playbooks", "plugins", "roles")
-SHIPPED_FILES = {"CHANGELOG.rst", "LICENSE", "README.md", "requirements.txt", "site.yml", "MANIFEST.json", "FILES.json"}
+SHIPPED_FILES = {"CHANGELOG.rst", "LICENSE", "README.md", "requirements.txt", "requirements.yml", "site.yml",
+                 "MANIFEST.json", "FILES.json"}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
