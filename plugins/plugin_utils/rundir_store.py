@@ -44,7 +44,7 @@ LOCK = ".lock"
 _MEASUREMENT_NAME = re.compile(r"([0-9]{3,})-(.+)-([0-9]+)")
 _HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 
-RecordT = TypeVar("RecordT", bound="MeasurementRecord | BandwidthRecord")
+RecordT = TypeVar("RecordT", bound=MeasurementRecord | BandwidthRecord)
 
 
 @dataclasses.dataclass(frozen=True)

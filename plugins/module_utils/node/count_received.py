@@ -9,6 +9,7 @@ program that reads. What was counted is written when it is told to stop.
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 import time
@@ -46,7 +47,7 @@ def parse_spec(raw: Any) -> CountSpec:
         spec = CountSpec(str(raw["output"]), float(raw["interval_s"]), ports, float(raw["max_duration_s"]))
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
         raise CountError(f"count-received: not a specification ({exc!r}); see docs/node-tool.md for its keys") from exc
-    if not spec.interval_s > 0:
+    if not math.isfinite(spec.interval_s) or spec.interval_s <= 0:
         raise CountError(f"count-received: interval_s is {spec.interval_s}; give seconds above 0")
     return spec
 

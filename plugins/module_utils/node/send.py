@@ -58,7 +58,11 @@ class Timetable:
         """Yield class and whether it sends from now on, for each turn whose time has come."""
         for name, (moment_s, on) in list(self._next.items()):
             if moment_s <= now_s:
-                self._next[name] = next(self._turns[name])
+                following = next(self._turns[name], None)
+                if following is None:
+                    del self._next[name]
+                else:
+                    self._next[name] = following
                 yield name, on
 
 

@@ -197,4 +197,4 @@ def _cpu_qos(
 
 def _system(strategy: overlay.Strategy, gates: Mapping[str, bool]) -> Iterator[Finding]:
     if strategy.given:
-        yield from _gate("SystemConfig", gates, strategy.path(*next(iter(strategy.given))))
+        yield from _gate("SystemConfig", gates, strategy.path(*min(strategy.given)))

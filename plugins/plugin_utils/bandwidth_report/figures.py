@@ -187,7 +187,7 @@ def cost(view: BandwidthView) -> Html | None:
         if groups:
             title = f"{scenario}: CPU seconds for each Gbit received, by shaper, with 95 % intervals"
             drawing = plots.cost_bars(groups, title, f"cost {scenario}")
-            modes = list(dict.fromkeys(bar.mode for bars in groups.values() for bar in bars))
+            modes = list(dict.fromkeys(item.mode for bars in groups.values() for item in bars))
             caption = tag("figcaption", view.title(scenario))
             cards.append(tag("figure", caption, tables.shaper_legend(modes), drawing, class_="card"))
     return tag("div", cards, class_="cards pairs") if cards else None

@@ -192,6 +192,6 @@ def _cost(view: BandwidthView) -> Html | None:
         bars.append(Bar(shaper_mode(cell.shaper), value, f"{numerals.plain(value, 3)}{numerals.NBSP}s", note))
     if not bars:
         return None
-    notes = ", ".join(bar.note for bar in bars if bar.note)
+    notes = ", ".join(item.note for item in bars if item.note)
     first = Bar(bars[0].mode, bars[0].size, bars[0].figure, notes)
     return hero.tile("Cost", "CPU time for each Gbit received", bars, first, "{note}")

@@ -207,8 +207,8 @@ def cost_bars(groups: Mapping[str, Sequence[Bar]], title: str, name: str) -> Htm
         for label, bars in groups.items():
             axes.text(0.0, at + 0.35, label, fontsize=11, color=svg.MUTED, va="center", ha="left")
             at += 0.8
-            for bar in bars:
-                _bar(axes, bar, at + 0.5)
+            for item in bars:
+                _bar(axes, item, at + 0.5)
                 at += 1.0
         axes.set_ylim(at, 0.0)
         axes.set_yticks([])
@@ -219,11 +219,11 @@ def cost_bars(groups: Mapping[str, Sequence[Bar]], title: str, name: str) -> Htm
         return svg.render(figure, title, name)
 
 
-def _bar(axes: Axes, bar: Bar, at: float) -> None:
-    axes.barh(at, bar.value, height=0.62, color=svg.mode_colour(bar.mode.colour), linewidth=0)
-    if bar.low is not None and bar.high is not None:
-        axes.plot([bar.low, bar.high], [at, at], color=svg.INK, linewidth=1.6)
-        axes.plot([bar.low, bar.high], [at, at], "|", color=svg.INK, markersize=8.0, markeredgewidth=1.6)
+def _bar(axes: Axes, item: Bar, at: float) -> None:
+    axes.barh(at, item.value, height=0.62, color=svg.mode_colour(item.mode.colour), linewidth=0)
+    if item.low is not None and item.high is not None:
+        axes.plot([item.low, item.high], [at, at], color=svg.INK, linewidth=1.6)
+        axes.plot([item.low, item.high], [at, at], "|", color=svg.INK, markersize=8.0, markeredgewidth=1.6)
 
 
 def stacked_curve(histogram_us: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:
