@@ -162,6 +162,8 @@ class Lab:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                # A shell that started these tests in the background has left Ctrl-C ignored.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             ) as started,
         ):
             wait_for(lambda: condition() or started.poll() is not None, 300)
