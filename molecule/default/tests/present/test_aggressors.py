@@ -15,6 +15,7 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.spec
 
 FACTS = json.loads((Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"]) / "facts.json").read_text())
 AGGRESSORS = load_definitions(os.environ["MOLECULE_PROJECT_DIRECTORY"]).aggressors
+WITH_PEER = sorted(name for name, definition in AGGRESSORS.items() if definition.get("peer"))
 RUN_S = 2
 DEADLINE_S = 60
 
@@ -63,7 +64,7 @@ def test_all_built_in_aggressors_are_deployed():
     assert set(FACTS["batch"]["description"]["aggressors"]) == set(AGGRESSORS)
 
 
-@pytest.mark.parametrize("name", sorted(set(AGGRESSORS) - {"iperf3"}))
+@pytest.mark.parametrize("name", sorted(set(AGGRESSORS) - set(WITH_PEER)))
 def test_works(name, tmp_path):
     words = placeholders(tmp_path)
     before = children_cpu_s()
@@ -76,9 +77,10 @@ def test_works(name, tmp_path):
     assert os.listdir(words["directory"]) == [], "nothing is left behind"
 
 
-def test_network_aggressor_sends_to_its_peer(tmp_path):
+@pytest.mark.parametrize("name", WITH_PEER)
+def test_network_aggressor_sends_to_its_peer(name, tmp_path):
     words = placeholders(tmp_path)
-    definition = AGGRESSORS["iperf3"]
+    definition = AGGRESSORS[name]
     argv = [fill(word, words) for word in definition["peer"]["argv"]]
     with subprocess.Popen(inside("molecule-load", argv), stdout=subprocess.DEVNULL) as peer:
         try:
