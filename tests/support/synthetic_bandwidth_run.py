@@ -54,6 +54,8 @@ class Options:
     bias_pct: Mapping[str, float] = dataclasses.field(default_factory=lambda: dict(BIAS))
     cost_s_per_gbit: Mapping[str, float] = dataclasses.field(default_factory=lambda: dict(COST))
     spread_pct: float = 0.01
+    #: what senders do where nothing holds them: the limit times this
+    unshaped_times: float = 1.0
     switch_ms: float = 6.5
     switches: int = 20
     flaps: int = 0
@@ -156,7 +158,8 @@ def _class(window: Window, name: str, item: Mapping[str, Any]) -> dict[str, Any]
     limited = item["limit_bps"] is not None and shaper != "none"
     expected = frames.expected_bps(item["limit_bps"], _accounting(window)) if limited else None
     floor = None if item["request_bps"] is None or shaper == "none" else 0.9 * item["request_bps"]
-    usual = expected or 1.02 * (floor or 0.0) or item.get("offered_bps") or 0.6 * frames.most_goodput_bps(LINK_BPS)
+    free = (item["limit_bps"] or 0.0) * options.unshaped_times or 0.6 * frames.most_goodput_bps(LINK_BPS)
+    usual = expected or 1.02 * (floor or 0.0) or item.get("offered_bps") or free
     off_pct = options.bias_pct[shaper] + source.gauss(0.0, options.spread_pct) if limited else source.gauss(0.0, 1.0)
     rate = 0.0 if window.fault == "no_packets" else usual * (1.0 + off_pct / 100.0)
     readings = 0 if window.fault in ("no_readings", "silent_class") else round(options.window_s * 10)

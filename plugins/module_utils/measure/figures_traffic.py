@@ -237,13 +237,21 @@ def _switching(traffic: Mapping[str, Any], logged: bool) -> dict[str, float | No
     down, up = settle_times_ms(traffic, "down"), settle_times_ms(traffic, "up")
     changes = len(down) + len(up)
     events = traffic.get("events") or ()
+    answers = _since_first_change(traffic, events)
     return {
         "switch_p95_ms": percentile(down, 0.95) if down else None,
         "switch_up_p95_ms": percentile(up, 0.95) if up else None,
         "switches": float(len(down)) if changes else None,
         "transitions": float(len(events)) if logged and "events" in traffic else None,
-        "transitions_per_change": len(events) / changes if changes and events else None,
+        "transitions_per_change": len(answers) / changes if changes and answers else None,
     }
+
+
+def _since_first_change(traffic: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the transitions since the first change of a window: those before answer a change that lies before it."""
+    wanted = [number(switch, "wanted_mono_s") for switch in traffic.get("switches") or ()]
+    first_s = min((moment for moment in wanted if moment is not None), default=math.inf)
+    return [event for event in events if (number(event, "mono_ns") or 0.0) >= 1e9 * first_s]
 
 
 def _counters(traffic: Mapping[str, Any]) -> dict[str, float | None]:

@@ -194,7 +194,8 @@ def cost(view: BandwidthView) -> Html | None:
 
 
 def _bars(view: BandwidthView, scenario: str, case: str) -> list[plots.Bar]:
-    found = ((cell, cell.metrics.get("cpu_s_per_gbit")) for cell in view.cells_of(scenario, case))
+    comparable = [cell for cell in view.cells_of(scenario, case) if view.costs_compare(cell)]
+    found = ((cell, cell.metrics.get("cpu_s_per_gbit")) for cell in comparable)
     return [plots.Bar(shaper_mode(cell.shaper), item.median, item.low, item.high) for cell, item in found if item]
 
 

@@ -37,7 +37,8 @@ _LEADS = {
     "traffic keeps to its lower rate, to the millisecond. The dashed line is the objective for 19 of 20.",
     "count": "A limit is kept by each class on its own, so the classes are looked at one by one, not as a sum.",
     "cost": "CPU time of the tested host, whatever it was spent on, for each Gbit that receivers counted. The shapers "
-    "take turns in the same blocks. Lines are 95 % intervals of the median.",
+    "take turns in the same blocks. Lines are 95 % intervals of the median. What a Gbit costs compares at about the "
+    "same rate only, since faster traffic comes in longer pieces; what ran at another rate is left out.",
     "latency": "A request and its answer a thousand times a second, while other classes send what they may. Lines are "
     "the median block, bands reach from the least to the greatest. The further right a line stays low, the better.",
 }
@@ -181,7 +182,7 @@ def _quick(view: BandwidthView) -> Html | None:
 
 
 def _cost(view: BandwidthView) -> Html | None:
-    cells = _beside(view, "cpu_s_per_gbit")
+    cells = [cell for cell in _beside(view, "cpu_s_per_gbit") if view.costs_compare(cell)]
     bars = []
     for cell in cells:
         value = cell.median("cpu_s_per_gbit")

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 #: Figures that are set beside the other shapers'.
 COMPARED = (objectives.COST, "kernel_cpu_s_per_gbit", "rr_p50_us", "rr_p99_us", "received_mbps")
+_COSTS = (objectives.COST, "kernel_cpu_s_per_gbit")
+#: What a Gbit costs compares at about the same rate only: faster traffic comes in longer pieces, which cost less.
+SAME_RATE_PCT = 10.0
 _SWITCHES = "switch_p95_ms"
 
 
@@ -35,6 +38,7 @@ class Comparison:
     difference: Interval | None
     blocks: int
     result: str
+    other_rate: bool
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,8 @@ def _judged(traffic: Traffic, table: GuardTable, point: Point, item: Objective) 
         values = traffic.values(point, item.metric)
         figure, blocks, concerned = objectives.figure_of(list(values.values())), len(values), [point]
     found = objectives.judge(item, figure, blocks)
+    if item.against and other_rate(traffic, point, item.against):
+        found = Judgement(effects.INCONCLUSIVE, (_rates_told(traffic, point, item.against),))
     if item.metric == _SWITCHES:
         found = objectives.enough_switches(found, sum(traffic.values(point, "switches").values()))
     attempted = min(traffic.blocks_measured(one) for one in concerned)
@@ -100,6 +106,17 @@ def ratio(traffic: Traffic, point: Point, metric: str, against: str) -> tuple[In
     return Interval(*(1.0 + part / 100.0 for part in (change.value, change.low, change.high))), len(ratios)
 
 
+def other_rate(traffic: Traffic, point: Point, against: str) -> bool:
+    """Return whether another shaper let through so much more or less that what a Gbit costs does not compare."""
+    found, _unused = ratio(traffic, point, "received_mbps", against)
+    return found is not None and abs(100.0 * (found.value - 1.0)) > SAME_RATE_PCT
+
+
+def _rates_told(traffic: Traffic, point: Point, against: str) -> str:
+    own, other = (traffic.median(one, "received_mbps") or 0.0 for one in (point, point.other(against)))
+    return f"received {own:.0f} Mbit/s beside {other:.0f} with {against}: what a Gbit costs compares at one rate only"
+
+
 def comparisons(traffic: Traffic, table: GuardTable, found: tuple[Judged, ...]) -> tuple[Comparison, ...]:
     """Return every figure of COMPARED beside every other shaper's, where both were measured in two blocks or more."""
     results = {(item.point, item.objective.metric, item.objective.against): item.judgement.result for item in found}
@@ -111,9 +128,12 @@ def comparisons(traffic: Traffic, table: GuardTable, found: tuple[Judged, ...]) 
         for metric in COMPARED:
             figure, blocks = ratio(traffic, own, metric, point.shaper)
             apart, _unused = effects.points_won(traffic.values(own, metric), traffic.values(point, metric))
+            elsewhere = metric in _COSTS and other_rate(traffic, own, point.shaper)
+            if elsewhere:
+                figure = apart = None
             result = results.get((own, metric, point.shaper), effects.NONE)
             if table.invalid_at([own, point]):
                 result = effects.INVALID
             if blocks:
-                made.append(Comparison(own, metric, point.shaper, figure, apart, blocks, result))
+                made.append(Comparison(own, metric, point.shaper, figure, apart, blocks, result, elsewhere))
     return tuple(made)

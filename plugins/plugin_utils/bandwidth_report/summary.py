@@ -116,6 +116,7 @@ def _comparison(item: Comparison) -> dict[str, Any]:
         "difference": _interval(item.difference),
         "blocks": item.blocks,
         "result": item.result,
+        "other_rate": item.other_rate,
     }
 
 

@@ -196,7 +196,7 @@ def _compared(found: Sequence[Comparison | None]) -> list[Child]:
 def _ratio(found: Comparison) -> Html:
     ratio = found.ratio
     if ratio is None or ratio.low is None or ratio.high is None:
-        return _nothing("too few blocks")
+        return _nothing("other rate" if found.other_rate else "too few blocks")
     span = f"{numerals.plain_span(100.0 * ratio.low, 100.0 * ratio.high, 1)}{numerals.NBSP}%"
     return stack(numerals.percent(100.0 * ratio.value), span)
 

@@ -85,6 +85,8 @@ def _columns(view: BandwidthView, cells: Sequence[Cell]) -> list[Column]:
 def _saved(view: BandwidthView, cell: Cell) -> str:
     """Say by how much the shaper under test costs more or less than this one, for each Gbit."""
     found = view.comparison(cell, "cpu_s_per_gbit")
+    if found is not None and found.other_rate:
+        return "other rate"
     return "" if found is None or found.ratio is None else numerals.change(100.0 * (found.ratio.value - 1.0))
 
 

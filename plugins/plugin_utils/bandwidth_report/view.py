@@ -78,6 +78,7 @@ class Comparison:
     difference: Interval | None
     blocks: int
     result: str
+    other_rate: bool
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,11 @@ class BandwidthView(Outcome):
             ),
             None,
         )
+
+    def costs_compare(self, cell: Cell) -> bool:
+        """Return whether what a Gbit costs in this cell can be set beside the shaper under test."""
+        found = self.comparison(cell, "cpu_s_per_gbit")
+        return found is None or not found.other_rate
 
     def title(self, scenario: str) -> str:
         """Return how a scenario is called."""
@@ -205,6 +211,7 @@ def _comparison(item: Json) -> Comparison:
         difference=interval(item["difference"]),
         blocks=int(item["blocks"]),
         result=result_word(item["result"]),
+        other_rate=bool(item["other_rate"]),
     )
 
 

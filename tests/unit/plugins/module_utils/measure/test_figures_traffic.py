@@ -114,11 +114,12 @@ def switch(wanted_s, settled_ms, direction="down"):
 
 def test_only_the_way_down_is_urgent_and_one_that_never_came_counts_as_long_as_it_was_watched():
     switches = [switch(11.0, 5.0), switch(12.0, 40.0, "up"), switch(16.0, None)]
-    found = figures(switches=switches, events=[{}, {}, {}])
+    before, *answers = ({"mono_ns": int(moment_s * 1e9)} for moment_s in (10.99, 11.004, 12.04, 16.5))
+    found = figures(switches=switches, events=[before, *answers])
     assert found["switch_p95_ms"] == 2000.0
     assert found["switch_up_p95_ms"] == 40.0
     assert found["switches"] == 2.0
-    assert (found["transitions"], found["transitions_per_change"]) == (3.0, 1.0)
+    assert (found["transitions"], found["transitions_per_change"]) == (4.0, 1.0)
 
 
 def test_without_events_nothing_is_said_of_transitions():

@@ -38,6 +38,8 @@ KINDS: dict[str, Options] = {
     "over": Options(scenarios=SINGLE, bias_pct={**BIAS, "ebpf": 2.0}),
     "costly": Options(scenarios=SINGLE, cost_s_per_gbit={**COST, "ebpf": 0.42}),
     "noisy": Options(scenarios=SINGLE, spread_pct=0.15),
+    "unpaced": Options(scenarios=SINGLE, unshaped_times=4.0),
+    "faster": Options(scenarios=SINGLE, bias_pct={**BIAS, "htb": 20.0}),
     "two_blocks": Options(scenarios=SINGLE, blocks=2),
     "repeated": Options(scenarios=SINGLE, faults={("single_priority", "ebpf", 2): "steal"}),
     "lost": Options(scenarios=SINGLE, faults=always("drops_unread", "single_priority", "htb")),

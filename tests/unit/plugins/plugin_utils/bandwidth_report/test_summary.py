@@ -124,6 +124,17 @@ def test_cost_is_paired_by_block(summary_of):
     assert (compared["htb"]["result"], compared["none"]["result"]) == ("pass", "none")
 
 
+def test_cost_compares_at_about_the_same_rate_only(summary_of):
+    found = summary_of("unpaced")
+    costs = {item["against"]: item for item in found["comparisons"] if item["metric"] == "cpu_s_per_gbit"}
+    assert (costs["none"]["ratio"], costs["none"]["difference"], costs["none"]["other_rate"]) == (None, None, True)
+    assert costs["htb"]["other_rate"] is False
+    assert found["verdict"]["result"] == "pass"
+    open_ = objective(summary_of("faster"), "cpu_ratio_htb_max")
+    assert open_["result"] == "inconclusive"
+    assert "what a Gbit costs compares at one rate only" in open_["reasons"][0]
+
+
 def test_windows_spoiled_by_noise_are_measured_again(summary_of):
     found = summary_of("repeated")
     assert found["verdict"]["result"] == "pass"
@@ -240,7 +251,8 @@ def test_unshaped_windows_stand_in_for_what_senders_can_do(copy):
 
     edit(copy / "manifest.json", change)
     found = summarise(BandwidthRun.open(copy))
-    assert guard(found, "sender_headroom")["worst"] == pytest.approx(88.0, abs=3.0)
+    assert guard(found, "sender_headroom")["worst"] == pytest.approx(100.0, abs=2.0)
+    assert objective(found, "accuracy_pct_min")["result"] == "invalid"
 
 
 def no_traffic(copy):
