@@ -151,7 +151,8 @@ class TrafficBench:
 
     def _where(self) -> dict[str, Any]:
         node = self._ends.tested
-        return {"state_dir": node.state_dir, "instance": INSTANCE, "to": self._ends.load_address}
+        # Hosts of the lab share one BPF file system.
+        return {"state_dir": node.state_dir, "instance": f"{INSTANCE}-{node.name}"[:63], "to": self._ends.load_address}
 
     def _pool(self, pool: Mapping[str, Any]) -> dict[str, Any]:
         rates = {

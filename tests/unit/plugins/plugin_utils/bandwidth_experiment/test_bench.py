@@ -103,6 +103,7 @@ def test_the_same_classes_are_described_to_every_shaper() -> None:
             {key: asked[key] for key in ("classes", "pool", "to", "instance", "accounting") if key in asked}
         )
     assert all(item == described[0] for item in described)
+    assert described[0]["instance"] == "experiment-tested"
     (bulk,) = described[0]["classes"]
     assert (bulk["limit"], bulk["group"], bulk["ports"]) == ("500000000bit/s", "ct/tested/bandwidth/bulk", [25201])
 
