@@ -95,6 +95,12 @@ options:
       cpus:
         description: CPU list on which the process may run, within the CPUs of its group.
         type: str
+      outputs:
+        description: Files that the program writes its results into. They are removed before it starts, so that those of
+          an earlier run are never taken for new ones.
+        type: list
+        elements: path
+        default: []
       config_files:
         description: Files that the program reads when it starts. When their content changes it is started again.
         type: list
@@ -270,6 +276,7 @@ ENTRY = {
     "directory": {"type": "path", "default": "/"},
     "group": {"type": "str"},
     "cpus": {"type": "str"},
+    "outputs": {"type": "list", "elements": "path", "default": []},
     "config_files": {"type": "list", "elements": "path", "default": []},
     "ready": {"type": "dict", "options": READY},
     "ready_timeout_s": {"type": "float", "default": 20.0},

@@ -121,6 +121,8 @@ def shaping_in_effect(scene: TrafficScene) -> GuardResult:
     if scene.policy is None:
         return limits.result("shaping_in_effect", scene.limits, None, "no values of the shaper were stored")
     wanted, applied = scene.policy.get("wanted") or {}, scene.policy.get("applied") or {}
+    if not wanted and scene.record.shaper != UNSHAPED:
+        return limits.result("shaping_in_effect", scene.limits, None, "nothing is stored of what the shaper should do")
     differing = sorted(key for key, value in wanted.items() if applied.get(key) != value)
     text = f"all {len(wanted)} values as asked"
     if differing:

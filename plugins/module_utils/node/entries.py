@@ -59,7 +59,7 @@ def build(params: Mapping[str, Any], host: Host) -> Entry:
     tool_spec, outputs = _tool_spec(params) if starting else (None, ())
     condition = ready.from_params(params["ready"])
     # A file that a run before left must not count as ready, nor its results as those of this run.
-    stale = (*outputs, *([condition.file] if condition.file else []))
+    stale = (*outputs, *params["outputs"], *([condition.file] if condition.file else []))
     return Entry(
         name=name,
         state=params["state"],

@@ -85,9 +85,6 @@ def apply(wanted: Wanted, load: bool, here: Here) -> Outcome:
         named = frozenset[str]() if here.check else ours.named(wanted)
         done = _reconcile(ours.edit(wanted), named, here)
         took_ms = _since_ms(started_s)
-        if done.changed and not here.check and len(wanted.directions) > 1:
-            # Only now the record of one hook tells that the other one made the root qdisc.
-            _reconcile(ours.edit(wanted), named, here)
         in_effect = not (done.changed and here.check)
         return Outcome(removed or done.changed, took_ms, done.lines, ours.planes(here.place), in_effect)
     lines = _put_on(wanted, here) if wanted.kind in ("htb", "tbf") and not kept else ()

@@ -132,12 +132,15 @@ def batch(
     node: Node, aggressor: Mapping[str, Any], placeholders: Mapping[str, str], lifetime_s: float
 ) -> dict[str, Any]:
     """Return the process entry of a batch workload, in the group ``batch``."""
+    follows = aggressor["work"]["kind"] == "ffmpeg_progress"
     return {
         "name": BATCH,
         "argv": [fill(word, placeholders) for word in aggressor["argv"]],
         "group": "batch",
         "cpus": node.cpus,
         "max_duration_s": lifetime_s,
+        # Else the sampler would read what the window before has left, until the program writes for the first time.
+        "outputs": [placeholders["progress"]] if follows else [],
         "state": "started",
     }
 

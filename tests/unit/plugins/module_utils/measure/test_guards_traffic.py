@@ -101,11 +101,21 @@ def test_a_receiver_that_foreign_work_fills_is_noise():
     assert found().text.endswith(" by foreign work")
 
 
+@pytest.mark.parametrize(("shaper", "ok"), [("ebpf", False), ("htb", False), ("none", True)])
+def test_a_shaper_of_which_nothing_is_stored_was_not_in_effect(shaper, ok):
+    document, record, traffic, samples = readings(shaper=shaper)
+    results = guards_traffic.evaluate(document, record, traffic, samples, {"wanted": {}, "applied": {}})
+    found = next(result for result in results if result.guard == "shaping_in_effect")
+    assert found.ok is ok
+    assert (found.figure is None) is not ok
+
+
 def test_limits_of_the_user_count():
     document, record, traffic, samples = readings()
     traffic["foreign_drops"] = 5
     document["limits"] = {"foreign_drops": 5}
-    results = guards_traffic.evaluate(document, record, traffic, samples, {"wanted": {}, "applied": {}})
+    stored = {"wanted": {"tbf": "rate 1 B/s"}, "applied": {"tbf": "rate 1 B/s"}}
+    results = guards_traffic.evaluate(document, record, traffic, samples, stored)
     assert all(result.ok for result in results)
     limits.check(document["limits"], limits.TRAFFIC)
 

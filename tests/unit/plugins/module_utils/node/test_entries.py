@@ -23,6 +23,7 @@ DEFAULTS = {
     "directory": "/",
     "group": None,
     "cpus": None,
+    "outputs": [],
     "config_files": [],
     "ready": None,
     "ready_timeout_s": 20.0,
@@ -62,6 +63,7 @@ def test_a_tool_command(host, tmp_path):
     assert entry.spec.argv == ("/usr/bin/python3", "-I", "-S", tool, "sample", "--spec", spec_path)
     assert json.loads(entry.tool_spec) == {"output": "/x/samples.jsonl"}
     assert entry.outputs == ("/x/samples.jsonl",)
+    assert build(host, argv=["ffmpeg"], outputs=["/x/progress.txt"]).outputs == ("/x/progress.txt",)
     assert entry.spec.files[tool] == hashlib.sha256(b"tool").hexdigest()
     changed = build(host, tool="sample", spec={"output": "/x/other"})
     assert changed.spec.digest != entry.spec.digest

@@ -94,6 +94,8 @@ def test_placeholders_are_filled_and_progress_is_read_where_it_is_written(made, 
     assert batch["group"] == "batch"
     sampler = entries(hosts[0], "sampler")[0]["spec"]
     assert sampler["work"]["batch"]["path"] == "/state/batch-progress.txt"
+    # What the window before has left there is not taken for this one's.
+    assert entries(hosts[0], "batch")[0]["outputs"] == ["/state/batch-progress.txt"]
     assert sampler["processes"]["batch"]["group"] == "batch"
     assert sampler["policy_files"] == {"batch/cpu.idle": "/sys/x"}
 
@@ -110,6 +112,7 @@ def test_a_network_aggressor_gets_its_peer_on_the_load_node(made, hosts):
     assert load.started() == ["batch-peer", "sampler", "load"]
     assert load.stopped() == ["sampler", "batch-peer"]
     assert entries(tested, "batch")[0]["argv"] == ["iperf3", "-c", "198.18.0.2"]
+    assert entries(tested, "batch")[0]["outputs"] == []
 
 
 def test_detached_processes_end_by_themselves_when_the_controller_dies(made, hosts):
