@@ -106,13 +106,14 @@ class Lab:
     """Runs playbooks on the lab's inventory."""
 
     folder: Path
+    results_name: str = "results"
     environment: dict[str, str] = field(default_factory=tooling.checkout_environment)
     playbooks: str = str(tooling.ROOT)
 
     @property
     def results(self) -> Path:
         """Where runs are stored."""
-        return self.folder / "results"
+        return self.folder / self.results_name
 
     def command(self, playbook: str, *options: str, **variables: Any) -> list[str]:
         """Return the command line of a playbook."""

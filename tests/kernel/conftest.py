@@ -27,7 +27,11 @@ def host(tmp_path: Path) -> Iterator[Host]:
 
 @pytest.fixture
 def sleeper() -> Iterator[int]:
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"]) as child:
+    # The kernel renames a process after it has closed what a parent waits for; what it prints comes after both.
+    code = "import time; print('up', flush=True); time.sleep(3600)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"up\n"
         yield child.pid
         child.send_signal(signal.SIGKILL)
 
