@@ -24,9 +24,11 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment impo
     deployed,
     driver,
     interruption,
+    pod_workloads,
     preparation,
     progress,
     settings,
+    substrates,
 )
 from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutor, HostExecutorError
 
@@ -41,6 +43,7 @@ ERRORS = (
     definitions.DefinitionsError,
     deployed.DeployedError,
     HostExecutorError,
+    pod_workloads.PodWorkloadsError,
     interruption.InterruptedRunError,
     limits.LimitsError,
     PolicyError,
@@ -79,6 +82,21 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail(str(exc)) from None  # Ansible would append the cause, said already
         return {**result, **outcome}
 
+    def _testbed(
+        self, wanted: MatrixSettings, found: definitions.Definitions, variables: dict[str, Any]
+    ) -> deployed.Testbed:
+        def host(name: str) -> HostExecutor:
+            return HostExecutor(self, name, variables)
+
+        tested = host(wanted.tested)
+        cluster = deployed.cluster(tested, host) if wanted.substrate == "pod" else None
+        modes = {name: found.modes[name] for name in wanted.modes}
+        has_koordinator = bool(cluster and cluster.koordinator)
+        problems = substrates.problems(modes, found.policies, wanted.substrate, has_koordinator)
+        if problems:
+            raise settings.SettingsError(problems)
+        return deployed.read(tested, host(wanted.load), cluster)
+
     def _measure(
         self, wanted: MatrixSettings, found: definitions.Definitions, variables: dict[str, Any]
     ) -> dict[str, Any]:
@@ -88,9 +106,7 @@ class ActionModule(ActionBase):
         if self._task.check_mode:
             cells = wanted.blocks * len(wanted.modes) * len(wanted.load_points)
             return {**nothing, "changed": True, "msg": f"would measure at least {cells} windows of {wanted.window_s} s"}
-        testbed = deployed.read(
-            HostExecutor(self, wanted.tested, variables), HostExecutor(self, wanted.load, variables)
-        )
+        testbed = self._testbed(wanted, found, variables)
         command = shlex.join(["ansible-playbook", *sys.argv[1:]])
         shared = wanted.tested in variables["groups"].get("lab", ())
         on_cpus = affinity.controller_on(testbed.tested.housekeeping_cpus if shared else "")

@@ -11,7 +11,7 @@ version_added: 0.1.0
 description:
   - Turns components, each with program, flags, environment and health check as data, into the list that the module
     M(colocation.testbed.process) takes.
-positional: _input, bin_dir, prefix, name_prefix
+positional: _input, bin_dir, prefix, name_prefix, group
 options:
   _input:
     description:
@@ -32,6 +32,10 @@ options:
     default: []
   name_prefix:
     description: What the names of the processes begin with.
+    type: str
+    default: ""
+  group:
+    description: Control group of the components that name none. Empty leaves them where their supervisor is.
     type: str
     default: ""
 author:
@@ -67,11 +71,15 @@ if TYPE_CHECKING:
 
 
 def component_processes(
-    wanted: Mapping[str, Mapping[str, Any]], bin_dir: str, prefix: Sequence[str] = (), name_prefix: str = ""
+    wanted: Mapping[str, Mapping[str, Any]],
+    bin_dir: str,
+    prefix: Sequence[str] = (),
+    name_prefix: str = "",
+    group: str = "",
 ) -> list[dict[str, Any]]:
     """Return components as processes. Raises AnsibleFilterError for what is wrong with one."""
     try:
-        return components.processes(wanted, bin_dir, prefix, name_prefix)
+        return components.processes(wanted, bin_dir, prefix, name_prefix, group)
     except components.ComponentError as exc:
         raise AnsibleFilterError(str(exc)) from exc
 

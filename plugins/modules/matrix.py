@@ -29,6 +29,13 @@ options:
     elements: str
     required: true
   load: {description: 'Name of the load node, as a list of exactly one.', type: list, elements: str, required: true}
+  substrate:
+    description:
+      - In what the workloads run. V(process) are processes in control groups of the collection's own, V(pod) are pods
+        of the cluster to which the tested node belongs, with the facts of roles kubernetes and koordinator.
+    type: str
+    choices: [process, pod]
+    default: process
   modes:
     description: Names of the modes to run, built-in ones or such of O(mode_definitions). The first is what the others
       are compared with.

@@ -13,8 +13,8 @@ from typing import Any
 from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation_values import suggest
 
-ENGINES = ("none", "static")
-LATER_ENGINES = ("agent", "koordinator")
+ENGINES = ("none", "static", "koordinator")
+LATER_ENGINES = ("agent",)
 OBJECTIVES = (
     "p50_added_pct",
     "p90_added_pct",
@@ -92,7 +92,7 @@ def _mode_as_a_whole(value: Mapping[str, Any], where: str) -> Iterator[str]:
     if has_policy != (value["engine"] != "none"):
         yield (
             f"{where}: policy {value['policy'] or 'none'} with engine {value['engine']} would do nothing; "
-            "give both a policy and engine static, or none for both"
+            "give both a policy and engine static or koordinator, or none for both"
         )
     if has_policy and "batch" not in value["workloads"]:
         yield f"{where}.workloads: has no batch, which the policy is about; add batch, or set policy and engine to none"
@@ -111,7 +111,7 @@ def _engine(value: Any, where: str) -> Iterator[str]:
     elif value not in ENGINES:
         yield (
             f"{where}: {value!r} is not an engine; allowed: {', '.join(ENGINES)} "
-            f"({' and '.join(LATER_ENGINES)} come with other roles)"
+            f"({' and '.join(LATER_ENGINES)} comes with another role)"
         )
 
 

@@ -13,6 +13,7 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_exper
 from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment.figures import Raw
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import specs
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.bench import content
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.workloads import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -131,7 +132,7 @@ class TrafficBench:
         return {path.removeprefix(f"{node.state_dir}/"): content(found, path) for path in wanted}
 
     def _sampler(self, node: Node, job: Job) -> dict[str, Any]:
-        entry = specs.sampler(node, (processes.GROUP,), {}, {}, {}, job.lifetime_s)
+        entry = specs.sampler(node, Watch(groups=(processes.GROUP,)), job.lifetime_s)
         entry["spec"]["interval_s"] = _SAMPLES_EACH_S
         return entry
 

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
+#: The connection to a host that is a namespace of the controller's own machine.
+NETNS = "colocation.testbed.netns"
+#: Namespace of the experiment's pods, unless role koordinator has another.
+NAMESPACE = "colocation-testbed"
+
+
 class DeployedError(Exception):
     """A host lacks what the matrix needs."""
 
@@ -54,10 +60,21 @@ class Node:
 
 
 @dataclass(frozen=True)
+class PodTemplate:
+    """What a workload's pod is made from: image, host directories, network, and who places it on the node."""
+
+    image: str
+    directories: tuple[str, ...]
+    host_network: bool
+    scheduled: bool
+
+
+@dataclass(frozen=True)
 class Service:
-    """The latency service: the ``latency_service_deployed`` fact."""
+    """The latency service: the ``latency_service_deployed`` fact. ``pod`` is None where it is a process."""
 
     process: dict[str, Any]
+    pod: PodTemplate | None
     address: str
     port: int
     page: str
@@ -86,8 +103,9 @@ class Service:
 
 @dataclass(frozen=True)
 class Batch:
-    """The batch workload's material: the ``batch_workload_deployed`` fact."""
+    """The batch workload's material: the ``batch_workload_deployed`` fact; ``pods`` by aggressor."""
 
+    pods: dict[str, PodTemplate]
     placeholders: dict[str, str]
     requests: dict[str, str]
     description: dict[str, Any]
@@ -102,22 +120,70 @@ class Wrk:
 
 
 @dataclass(frozen=True)
+class Koordinator:
+    """Koordinator in the cluster: the ``koordinator_deployed`` fact."""
+
+    version: str
+    method: str
+    namespace: str
+    features: str
+    host: dict[str, Any]
+    policy: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The cluster that the tested node belongs to: the ``kubernetes_deployed`` fact.
+
+    ``api`` is the host on which kubectl reaches it; ``own`` tells that the collection made it, on the tested host.
+    """
+
+    api: Host
+    kubectl: tuple[str, ...]
+    node_name: str
+    namespace: str
+    own: bool
+    description: dict[str, Any]
+    koordinator: Koordinator | None
+
+
+@dataclass(frozen=True)
 class Testbed:
-    """Everything that the matrix needs, on both hosts."""
+    """Everything that the matrix needs, on both hosts. Without a cluster workloads are processes, with one pods."""
 
     tested: Node
     load: Node
     service: Service
     batch: Batch
     wrk: Wrk
+    cluster: Cluster | None = None
 
     @property
     def nodes(self) -> tuple[Node, Node]:
         """Both hosts, the tested one first."""
         return (self.tested, self.load)
 
+    @property
+    def substrate(self) -> str:
+        """In what workloads run: ``process`` or ``pod``."""
+        return "process" if self.cluster is None else "pod"
 
-def read(tested: Host, load: Host) -> Testbed:
+    @property
+    def load_address(self) -> str:
+        """The address of the load node."""
+        return str(self.load.host.variable("ansible_host", self.load.name))
+
+    @property
+    def shares_machine(self) -> bool:
+        """Tell whether both hosts are namespaces of one machine, so that the load runs on the tested CPUs too."""
+        return all(str(node.host.variable("ansible_connection", "")) == NETNS for node in self.nodes)
+
+    def placeholders(self, progress: str) -> dict[str, str]:
+        """Return what is filled into an aggressor's arguments; ``progress`` is the file for its progress."""
+        return {**self.batch.placeholders, "progress": progress, "peer_address": self.load_address}
+
+
+def read(tested: Host, load: Host, cluster: Cluster | None = None) -> Testbed:
     """Read what was deployed from both hosts' facts.
 
     :raises DeployedError: where a role has not run on a host; the text names fact, host and remedy.
@@ -130,6 +196,7 @@ def read(tested: Host, load: Host) -> Testbed:
         load=node(load),
         service=Service(
             process=dict(service["process"]),
+            pod=_template(service["pod"]) if cluster else None,
             address=str(service["address"]),
             port=int(service["port"]),
             page=str(service["page"]),
@@ -139,11 +206,64 @@ def read(tested: Host, load: Host) -> Testbed:
             description=dict(service["description"]),
         ),
         batch=Batch(
+            pods=_templates(batch["pods"]) if cluster else {},
             placeholders={str(key): str(value) for key, value in batch["placeholders"].items()},
             requests={"cpu": str(batch["cpu_request"]), "memory": str(batch["memory_request"])},
             description=dict(batch["description"]),
         ),
         wrk=Wrk(path=str(wrk["path"]), description=dict(wrk)),
+        cluster=cluster,
+    )
+
+
+def _template(found: Mapping[str, Any]) -> PodTemplate:
+    return PodTemplate(
+        image=str(found["image"]),
+        directories=tuple(map(str, found["directories"])),
+        host_network=bool(found["host_network"]),
+        scheduled=bool(found["scheduled"]),
+    )
+
+
+def _templates(found: Mapping[str, Any]) -> dict[str, PodTemplate]:
+    """Return what the batch pod is made from for each aggressor that has an image."""
+    return {str(name): _template({**found, "image": image}) for name, image in found["images"].items()}
+
+
+def cluster(tested: Host, host_named: Callable[[str], Host]) -> Cluster:
+    """Read what roles kubernetes and koordinator left on the tested host.
+
+    :param host_named: returns a host of the inventory.
+    :raises DeployedError: where role kubernetes has not run.
+    """
+    found = fact(tested, "kubernetes_deployed")
+    runtime = found["runtime"]
+    koordinator = _koordinator(tested.variable("koordinator_deployed") or {})
+    described = None if koordinator is None else {"version": koordinator.version, "method": koordinator.method}
+    return Cluster(
+        api=host_named(str(found["api_host"])),
+        kubectl=tuple(map(str, found["kubectl"])),
+        node_name=str(found["node_name"]),
+        namespace=str(tested.variable("koordinator_workload_namespace", NAMESPACE)),
+        own=found["provider"] != "existing",
+        description={
+            "server_version": str(found["server_version"]),
+            "node_name": str(found["node_name"]),
+            "runtime": f"{runtime['name']} {runtime['version']}".strip(),
+            "cgroup_driver": str(found["cgroup_driver"]),
+            "provider": str(found["provider"]),
+            "koordinator": described,
+        },
+        koordinator=koordinator,
+    )
+
+
+def _koordinator(found: Mapping[str, Any]) -> Koordinator | None:
+    if not found:
+        return None
+    names = ("version", "method", "namespace", "features")
+    return Koordinator(
+        **{name: str(found[name]) for name in names}, host=dict(found["host"]), policy=dict(found["policy_sections"])
     )
 
 

@@ -19,6 +19,11 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment impo
     preparation,
 )
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.bench import Bench
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.host_workloads import HostWorkloads
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.pod_workloads import (
+    PodWorkloads,
+    resting_policy,
+)
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.progress import Progress
 
 if TYPE_CHECKING:
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     from ansible_collections.colocation.testbed.plugins.plugin_utils.definitions import Definitions
     from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.deployed import Testbed
     from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.settings import MatrixSettings
+    from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.workloads import Workloads
 
 #: What a measurement takes beyond warm-up and window until the first one tells, in seconds.
 OVERHEAD_GUESS_S = 4.0
@@ -43,6 +49,14 @@ class Outcome:
     run_id: str
     measured: int
     resumed: bool
+
+
+def workloads_of(testbed: Testbed, settings: MatrixSettings, definitions: Definitions) -> Workloads:
+    """Return the workloads in what was deployed: as processes, or as pods of a cluster."""
+    if testbed.cluster is None:
+        return HostWorkloads(testbed, orders.divides_link(settings.modes, definitions))
+    modes = [definitions.modes[name] for name in settings.modes]
+    return PodWorkloads(testbed, testbed.cluster, resting_policy(modes, definitions.policies))
 
 
 class Matrix:
@@ -64,8 +78,7 @@ class Matrix:
         self._show = show
         self._remaining = 0
         self._progress = Progress(show, settings.warmup_s + settings.window_s + OVERHEAD_GUESS_S)
-        divides_link = orders.divides_link(settings.modes, definitions)
-        self._bench = Bench(testbed, settings, self._wait, divides_link)
+        self._bench = Bench(testbed, settings, self._wait, workloads_of(testbed, settings, definitions))
 
     def run(self) -> Outcome:
         """Measure everything that the run still lacks, and return where it lies."""

@@ -17,7 +17,7 @@ from ansible.release import __version__ as ansible_version
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.deployed import Testbed
+    from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.deployed import Cluster, Testbed
     from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.settings import MatrixSettings
 
 SCHEMA = "colocation.testbed/manifest/1"
@@ -35,6 +35,8 @@ def fingerprint(
             name: value for name, value in vars(settings).items() if name not in ("results_dir", "run_id", "resume")
         },
         "definitions": dict(definitions),
+        "substrate": testbed.substrate,
+        "cluster": testbed.cluster.description if testbed.cluster else None,
         "service": testbed.service.description,
         "batch": testbed.batch.description,
         "wrk": testbed.wrk.description.get("version"),
@@ -92,6 +94,7 @@ def build(
     :param run: ``run_id``, ``seed``, ``peak_rps``, ``fingerprint``, ``command``, ``versions`` and ``detectable_pct``.
     """
     pm_qos = settings.hold_pm_qos
+    cluster = testbed.cluster
     return {
         "schema": SCHEMA,
         "run_id": run["run_id"],
@@ -113,11 +116,18 @@ def build(
             "peak_rps": run["peak_rps"],
             "wrk": testbed.wrk.description,
         },
+        "substrate": testbed.substrate,
+        **({"cluster": _cluster(testbed, cluster)} if cluster else {}),
         "service": testbed.service.description,
         "batch": testbed.batch.description,
         "limits": settings.limits,
         "detectable_pct": run["detectable_pct"],
     }
+
+
+def _cluster(testbed: Testbed, cluster: Cluster) -> dict[str, Any]:
+    """Return what a run says of its cluster; control plane and load share the machine of one that was made there."""
+    return {**cluster.description, "shares_machine": cluster.own or testbed.shares_machine}
 
 
 def _schedule(settings: MatrixSettings, seed: int) -> dict[str, Any]:

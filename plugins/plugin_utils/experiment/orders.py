@@ -12,7 +12,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import guards, series
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import Cell, MeasurementRecord
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import specs
-from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.bench import Order, Raw
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.bench import Raw
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.workloads import Order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +42,9 @@ def used_definitions(settings: MatrixSettings, definitions: Definitions) -> dict
 
 
 def groups(mode: str, definitions: Definitions, testbed: Testbed, hosts: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the groups of module ``cgroup`` that bring a mode about on the tested node."""
+    """Return the groups of module ``cgroup`` that bring a mode about on the tested node; pods have groups already."""
+    if testbed.cluster is not None:
+        return []
     node = testbed.tested
     host = hosts[node.name]
     cpus = len(quantity.parse_cpu_list(host["measured_cpus"]))
@@ -86,8 +89,12 @@ def resolve(
         rate_rps=round(cell.load_point * float(manifest["load"]["peak_rps"]), 3) if open_loop else None,
         seed=cell.seed,
         groups=tuple(groups(cell.mode, definitions, testbed, hosts)),
-        link=definitions.link(cell.mode, testbed.tested.cgroup_root),
-        aggressor=None if cell.aggressor is None else manifest["aggressors"][cell.aggressor],
+        link=None if testbed.cluster else definitions.link(cell.mode, testbed.tested.cgroup_root),
+        aggressor=None
+        if cell.aggressor is None
+        else {**manifest["aggressors"][cell.aggressor], "name": cell.aggressor},
+        engine=str(mode["engine"]),
+        policy=None if mode["policy"] is None else manifest["policies"][mode["policy"]],
     )
 
 

@@ -44,6 +44,7 @@ class MatrixSettings:
 
     tested: str
     load: str
+    substrate: str
     modes: tuple[str, ...]
     load_points: tuple[float, ...]
     aggressors: tuple[str, ...]
@@ -76,6 +77,7 @@ def from_arguments(arguments: Mapping[str, Any], where: str = "matrix_") -> Matr
     return MatrixSettings(
         tested=hosts(arguments["tested"])[0],
         load=hosts(arguments["load"])[0],
+        substrate=str(arguments["substrate"]),
         modes=tuple(map(str, arguments["modes"])),
         load_points=tuple(map(float, arguments["load_points"])),
         aggressors=tuple(map(str, arguments["aggressors"])),

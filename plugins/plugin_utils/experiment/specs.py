@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.deployed import Node, Testbed
     from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.settings import MatrixSettings
+    from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.workloads import Watch
 
 SAMPLES = "samples.jsonl"
 LOAD = "load.json"
@@ -46,6 +47,17 @@ def process_arguments(
     }
 
 
+def run(node: Node, processes: Sequence[Mapping[str, Any]], results: Sequence[str] = ()) -> dict[str, Any]:
+    """Start, stop or wait for processes on a host, and bring files along."""
+    return node.host.run("process", process_arguments(node, processes, results))
+
+
+def make_groups(node: Node, groups: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
+    """Make groups below a host's root, with their values."""
+    given = {"state_dir": node.state_dir, "root": node.cgroup_root, "groups": [dict(group) for group in groups]}
+    return node.host.run("cgroup", {**given, **more})
+
+
 def tool(node: Node, name: str, command: str, spec: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """Return a process entry that runs a command of the node tool with a specification."""
     return {
@@ -69,34 +81,26 @@ def pm_qos(node: Node) -> dict[str, Any]:
     return tool(node, HOLDER, "hold-pm-qos", spec, ready={"file": node.path("pm-qos.json")}, ready_timeout_s=10)
 
 
-def sampler(
-    node: Node,
-    groups: Sequence[str],
-    policy_files: Mapping[str, str],
-    work: Mapping[str, Mapping[str, str]],
-    processes: Mapping[str, str],
-    max_duration_s: float,
-) -> dict[str, Any]:
-    """Return the process entry that samples a host once a second.
+def in_group(node: Node, name: str, group: str) -> dict[str, str]:
+    """Return how the sampler tells whether a supervised process lives in its group."""
+    return {"pid_file": node.path("processes", f"{name}.pid"), "group": group}
 
-    :param policy_files: sample key → file that is read back inside the window.
-    :param work: group → how the work done there is read.
-    :param processes: process name → group in which it must be.
-    """
+
+def sampler(node: Node, watch: Watch, max_duration_s: float) -> dict[str, Any]:
+    """Return the process entry that samples a host once a second."""
     spec = {
         "interval_s": 1,
         "output": node.path(SAMPLES),
         "cgroup_root": node.cgroup_root,
-        "groups": list(groups),
+        "groups": list(watch.groups),
         "cpus": node.cpus,
-        "policy_files": dict(policy_files),
-        "work": {group: dict(how) for group, how in work.items()},
-        "processes": {
-            name: {"pid_file": node.path("processes", f"{name}.pid"), "group": group}
-            for name, group in processes.items()
-        },
+        "policy_files": dict(watch.files),
+        "work": {group: dict(how) for group, how in watch.work.items()},
+        "processes": {name: dict(how) for name, how in watch.processes.items()},
         "max_duration_s": max_duration_s,
     }
+    if watch.group_paths:
+        spec["group_paths"] = dict(watch.group_paths)
     return tool(node, SAMPLER, "sample", spec, ready={"file": node.path(SAMPLES)}, ready_timeout_s=10)
 
 

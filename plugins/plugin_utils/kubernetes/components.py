@@ -46,11 +46,19 @@ def process(name: str, raw: Mapping[str, Any], bin_dir: str, prefix: Sequence[st
 
 
 def processes(
-    components: Mapping[str, Mapping[str, Any]], bin_dir: str, prefix: Sequence[str] = (), name_prefix: str = ""
+    components: Mapping[str, Mapping[str, Any]],
+    bin_dir: str,
+    prefix: Sequence[str] = (),
+    name_prefix: str = "",
+    group: str = "",
 ) -> list[dict[str, Any]]:
-    """Return components as entries of module process, in their order; one that is null is left out."""
+    """Return components as entries of module process, in their order; one that is null is left out.
+
+    :param group: control group of those that name none; empty leaves them where their supervisor is.
+    """
+    usual = {"group": group} if group else {}
     return [
-        {**process(name, raw, bin_dir, prefix), "name": f"{name_prefix}{name}"}
+        {**usual, **process(name, raw, bin_dir, prefix), "name": f"{name_prefix}{name}"}
         for name, raw in components.items()
         if raw is not None
     ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation import PolicyError
 from ansible_collections.colocation.testbed.plugins.plugin_utils import definitions
-from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import preparation
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import preparation, substrates
 from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutorError
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight.rows import Row
 
@@ -23,6 +23,9 @@ SLOW_PAGES = "latency_service_slow_pages_pct"
 #: What requests are called in policies, and the roles whose variables hold them.
 _ROLES = {"service": "latency_service", "batch": "batch_workload"}
 _SERVICE_PACKAGES = ["nginx"]
+PROCESS = "process"
+#: The aggressor for which role batch_workload has an image by itself.
+_HAS_IMAGE = "ffmpeg"
 
 
 def packages(host: Host, role: str) -> Iterator[Row]:
@@ -67,6 +70,25 @@ def _installable(host: Host, variable: str, names: Iterable[str]) -> Iterator[Ro
         yield Row("packages", host.name, "in the host's sources", ", ".join(asked))
 
 
+def substrate(host: Host, modes: Sequence[str], found: definitions.Definitions) -> Iterator[Row]:
+    """Yield a row for each thing that the workloads' substrate needs and does not get."""
+    wanted = str(host.variable("matrix_substrate", PROCESS))
+    has_koordinator = host.variable("koordinator_state", "") == "present"
+    chosen = {name: found.modes[name] for name in modes}
+    for text in substrates.problems(chosen, found.policies, wanted, has_koordinator):
+        yield Row("engines", host.name, f"fit substrate {wanted}", "don't fit", "missing", text)
+    if wanted == PROCESS:
+        return
+    if not host.variable("kubernetes_provider", ""):
+        text = "matrix_substrate is pod, and no cluster is named; set kubernetes_provider to existing or processes"
+        yield Row("cluster", host.name, "kubernetes_provider", "not set", "missing", text)
+    names = host.variable("batch_workload_aggressors", host.variable("matrix_aggressors", [_HAS_IMAGE]))
+    lacking = sorted(set(names) - {*host.variable("batch_workload_images", {}), _HAS_IMAGE})
+    if lacking:
+        text = f"aggressor {', '.join(lacking)}: runs as a pod and has no image; add one to batch_workload_images"
+        yield Row("images", host.name, "for each aggressor", "missing", "missing", text)
+
+
 def fit(
     host: Host,
     facts: Mapping[str, Any],
@@ -90,7 +112,9 @@ def fit(
         if slowdown != "0" and slowdown not in pages:
             text = f"mode {mode} wants service_slowdown_pct {slowdown}: add it to {SLOW_PAGES} ({', '.join(pages)})"
             told[text] = None
-        told.update(dict.fromkeys(_unfit(mode, requests, str(value("node_cpus") or ""), facts, found)))
+        # Kubelet makes the groups of pods.
+        if host.variable("matrix_substrate", PROCESS) == PROCESS:
+            told.update(dict.fromkeys(_unfit(mode, requests, str(value("node_cpus") or ""), facts, found)))
     yield from (Row("modes", host.name, "fit this host", "don't fit", "missing", text) for text in told)
 
 

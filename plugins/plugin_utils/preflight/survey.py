@@ -113,6 +113,7 @@ class Survey:
         yield from hosts.check(facts, self._needs(host, role), offset_s)
         yield from demands.packages(host, role)
         if role == "tested" and self._definitions is not None:
+            yield from demands.substrate(host, self._modes, self._definitions)
             yield from demands.fit(host, facts, self._options, self._modes, self._definitions)
 
     def of_lab(self, hostvars: Mapping[str, Any]) -> Iterator[Row]:

@@ -92,7 +92,7 @@ def test_merging_copies() -> None:
         (
             {"engine": "statik"},
             "engine",
-            "'statik' is not an engine; allowed: none, static (agent and koordinator come",
+            "'statik' is not an engine; allowed: none, static, koordinator (agent comes",
         ),
         ({"engine": "agent"}, "engine", "comes with a role that this version does not have"),
         ({"engine": "none"}, "", "policy slo_aware with engine none would do nothing"),

@@ -7,7 +7,12 @@ import json
 
 import pytest
 
-from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import bench, link
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import (
+    bench,
+    host_workloads,
+    link,
+    workloads,
+)
 
 AGGRESSOR = {
     "argv": ["ffmpeg", "-i", "{clip}", "-threads", "{threads}", "-progress", "{progress}"],
@@ -27,7 +32,7 @@ LINK = {
 
 
 def order(aggressor=AGGRESSOR, link=None):
-    return bench.Order(
+    return workloads.Order(
         label="1/3",
         mode="slo_aware",
         url="http://198.18.0.1:8000/page",
@@ -46,7 +51,8 @@ def waits():
 
 @pytest.fixture
 def made(testbed, matrix_settings, waits):
-    return bench.Bench(testbed, matrix_settings, lambda seconds, label: waits.append(seconds))
+    processes = host_workloads.HostWorkloads(testbed, divides_link=False)
+    return bench.Bench(testbed, matrix_settings, lambda seconds, label: waits.append(seconds), processes)
 
 
 def entries(host, name):
@@ -159,7 +165,8 @@ def test_stopping_all_names_everything_on_both_hosts(made, hosts):
 
 @pytest.fixture
 def dividing(testbed, matrix_settings):
-    return bench.Bench(testbed, matrix_settings, lambda seconds, label: None, divides_link=True)
+    processes = host_workloads.HostWorkloads(testbed, divides_link=True)
+    return bench.Bench(testbed, matrix_settings, lambda seconds, label: None, processes)
 
 
 def modules(host):

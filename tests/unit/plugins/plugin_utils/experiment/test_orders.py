@@ -22,7 +22,12 @@ def found():
 
 
 def manifest(found, kind="open_loop"):
-    return {"modes": found.modes, "aggressors": found.aggressors, "load": {"kind": kind, "peak_rps": 1300.0}}
+    return {
+        "modes": found.modes,
+        "policies": found.policies,
+        "aggressors": found.aggressors,
+        "load": {"kind": kind, "peak_rps": 1300.0},
+    }
 
 
 def resolved(found, testbed, mode, aggressor=None, kind="open_loop"):

@@ -9,6 +9,7 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment impo
 GOOD = {
     "tested": ["t"],
     "load": ["l"],
+    "substrate": "process",
     "modes": ["baseline", "slo_aware"],
     "load_points": [0.25, 0.5],
     "aggressors": ["ffmpeg"],
