@@ -96,7 +96,7 @@ def join_path(mount: str, group: str) -> str:
 
 def below(root: str, name: str) -> str:
     """Return the path of a group that is named below a root; the empty name is the root. Raises CgroupError."""
-    return f"{root}/{check_name(name)}" if name else root
+    return "/".join(part for part in (root, check_name(name)) if part) if name else root
 
 
 @functools.lru_cache(maxsize=4096)
