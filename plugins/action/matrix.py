@@ -91,8 +91,8 @@ class ActionModule(ActionBase):
         tested = host(wanted.tested)
         cluster = deployed.cluster(tested, host) if wanted.substrate == "pod" else None
         modes = {name: found.modes[name] for name in wanted.modes}
-        has_koordinator = bool(cluster and cluster.koordinator)
-        problems = substrates.problems(modes, found.policies, wanted.substrate, has_koordinator)
+        agent = cluster.agent if cluster else ""
+        problems = substrates.problems(modes, found.policies, wanted.substrate, agent)
         if problems:
             raise settings.SettingsError(problems)
         return deployed.read(tested, host(wanted.load), cluster)

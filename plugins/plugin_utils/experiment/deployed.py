@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.substrates import OWN, PLATFORM
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -135,7 +137,8 @@ class Koordinator:
 class Cluster:
     """The cluster that the tested node belongs to: the ``kubernetes_deployed`` fact.
 
-    ``api`` is the host on which kubectl reaches it; ``own`` tells that the collection made it, on the tested host.
+    ``api`` is the host on which kubectl reaches it; ``own`` tells that the collection made it, on the tested host;
+    ``agent`` is whose agent of Koordinator is there, as in substrates; the platform's takes no policies from us.
     """
 
     api: Host
@@ -145,6 +148,7 @@ class Cluster:
     own: bool
     description: dict[str, Any]
     koordinator: Koordinator | None
+    agent: str = ""
 
 
 @dataclass(frozen=True)
@@ -238,7 +242,8 @@ def cluster(tested: Host, host_named: Callable[[str], Host]) -> Cluster:
     """
     found = fact(tested, "kubernetes_deployed")
     runtime = found["runtime"]
-    koordinator = _koordinator(tested.variable("koordinator_deployed") or {})
+    agent = tested.variable("koordinator_deployed") or {}
+    koordinator = _koordinator(agent)
     described = None if koordinator is None else {"version": koordinator.version, "method": koordinator.method}
     return Cluster(
         api=host_named(str(found["api_host"])),
@@ -255,11 +260,12 @@ def cluster(tested: Host, host_named: Callable[[str], Host]) -> Cluster:
             "koordinator": described,
         },
         koordinator=koordinator,
+        agent="" if not agent else PLATFORM if agent["method"] == PLATFORM else OWN,
     )
 
 
 def _koordinator(found: Mapping[str, Any]) -> Koordinator | None:
-    if not found:
+    if not found or found["method"] == PLATFORM:
         return None
     names = ("version", "method", "namespace", "features")
     return Koordinator(

@@ -13,36 +13,42 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 KOORDINATOR, STATIC = "koordinator", "static"
+OWN, PLATFORM = "own", "platform"
 
 
 def problems(
     modes: Mapping[str, Mapping[str, Any]],
     policies: Mapping[str, Mapping[str, Any]],
     substrate: str,
-    has_koordinator: bool,
+    agent: str,
 ) -> list[str]:
     """Return one sentence for each mode that can't be brought about.
 
     :param modes: the chosen modes by name.
-    :param has_koordinator: whether Koordinator is, or is to be, in the tested node's cluster.
+    :param agent: whose agent of Koordinator is, or is to be, on the tested node: OWN, PLATFORM, or "" for none.
     """
-    return [text for name, mode in modes.items() for text in _of_mode(name, mode, policies, substrate, has_koordinator)]
+    return [text for name, mode in modes.items() for text in _of_mode(name, mode, policies, substrate, agent)]
 
 
 def _of_mode(
-    name: str, mode: Mapping[str, Any], policies: Mapping[str, Mapping[str, Any]], substrate: str, has_koordinator: bool
+    name: str, mode: Mapping[str, Any], policies: Mapping[str, Mapping[str, Any]], substrate: str, agent: str
 ) -> Iterator[str]:
     engine = mode["engine"]
     if substrate == "process":
         if engine == KOORDINATOR:
             yield f"mode {name}: engine koordinator holds pods back, not processes; set matrix_substrate to pod"
         return
-    if engine == KOORDINATOR and not has_koordinator:
+    if engine == KOORDINATOR and agent == PLATFORM:
+        yield (
+            f"mode {name}: engine koordinator can't give the platform's own agent a policy; choose modes with engine "
+            "none, or a cluster without it"
+        )
+    elif engine == KOORDINATOR and not agent:
         yield (
             f"mode {name}: engine koordinator needs Koordinator in the cluster; set koordinator_state to present, or "
             "choose engine static"
         )
-    if engine == STATIC and has_koordinator:
+    if engine == STATIC and agent:
         yield (
             f"mode {name}: engine static and Koordinator's agent would write the same control groups; give the mode "
             "engine koordinator and a policy for it, or set koordinator_state to absent"

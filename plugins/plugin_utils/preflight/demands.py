@@ -73,9 +73,9 @@ def _installable(host: Host, variable: str, names: Iterable[str]) -> Iterator[Ro
 def substrate(host: Host, modes: Sequence[str], found: definitions.Definitions) -> Iterator[Row]:
     """Yield a row for each thing that the workloads' substrate needs and does not get."""
     wanted = str(host.variable("matrix_substrate", PROCESS))
-    has_koordinator = host.variable("koordinator_state", "") == "present"
+    agent = substrates.OWN if host.variable("koordinator_state", "") == "present" else ""
     chosen = {name: found.modes[name] for name in modes}
-    for text in substrates.problems(chosen, found.policies, wanted, has_koordinator):
+    for text in substrates.problems(chosen, found.policies, wanted, agent):
         yield Row("engines", host.name, f"fit substrate {wanted}", "don't fit", "missing", text)
     if wanted == PROCESS:
         return

@@ -295,12 +295,14 @@ MODES = {
 @pytest.mark.parametrize(
     ("chosen", "substrate", "has", "words"),
     [
-        (["baseline", "static"], "process", False, []),
-        (["baseline", "koordinator"], "process", True, ["mode koordinator", "matrix_substrate to pod"]),
-        (["koordinator"], "pod", False, ["koordinator_state to present"]),
-        (["static"], "pod", True, ["write the same control groups", "koordinator_state to absent"]),
-        (["baseline", "koordinator"], "pod", True, []),
-        (["static"], "pod", False, []),
+        (["baseline", "static"], "process", "", []),
+        (["baseline", "koordinator"], "process", "own", ["mode koordinator", "matrix_substrate to pod"]),
+        (["koordinator"], "pod", "", ["koordinator_state to present"]),
+        (["static"], "pod", "own", ["write the same control groups", "koordinator_state to absent"]),
+        (["baseline", "koordinator"], "pod", "own", []),
+        (["koordinator"], "pod", "platform", ["platform's own agent", "engine none"]),
+        (["static"], "pod", "platform", ["write the same control groups"]),
+        (["static"], "pod", "", []),
     ],
 )
 def test_engines_that_do_not_fit_are_told_before_anything(chosen, substrate, has, words):
@@ -310,7 +312,7 @@ def test_engines_that_do_not_fit_are_told_before_anything(chosen, substrate, has
 
 
 def test_a_link_is_not_divided_for_pods():
-    found = substrates.problems({"m": MODES["koordinator"]}, {"p": {"bandwidth": {}}}, "pod", True)
+    found = substrates.problems({"m": MODES["koordinator"]}, {"p": {"bandwidth": {}}}, "pod", "own")
     assert "section bandwidth" in found[0]
 
 
