@@ -9,6 +9,7 @@ import pytest
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils import rundir, schemas, summary
 from tests.support import synthetic_run
+from tests.support.synthetic_pods import POD_MODES
 from tests.support.synthetic_readings import CALIBRATION_MODES, THREE_MODES, Options
 
 QUICK = Options(blocks=4, peak_rps=400.0)
@@ -78,6 +79,42 @@ def test_pm_qos_not_held_is_invalid_with_every_cell_measured_once(summarised):
     assert not guard(found, "pm_qos_held")["ok"]
     assert len(guard(found, "pm_qos_held")["where"]) == 12
     assert {item["result"] for item in found["effects"]} == {"invalid"}
+
+
+@pytest.mark.parametrize("blocks", [(1,), (1, 2, 3, 4)])
+def test_pods_that_were_not_injected_make_the_run_invalid_and_no_window_is_repeated(summarised, blocks):
+    faults = {("slo_aware", block): "not_injected" for block in blocks}
+    found = summarised(pods=True, modes=POD_MODES, faults=faults)
+    assert found["verdict"]["result"] == "invalid"
+    assert found["verdict"]["sentence"] == (
+        "invalid: pods not injected: batch lacks label koordinator.sh/qosClass=BE, priority class koord-batch in "
+        f"{len(blocks)} of 12 measurements."
+    )
+    assert "pods not injected: batch lacks" in found["verdict"]["reasons"][0]
+    assert all((cell["measured"], cell["kept"]) == (4, 4) for cell in found["cells"])
+    assert guard(found, "pods_injected")["tripped"] == len(blocks)
+    assert {item["result"] for item in found["effects"] if item["mode"] == "slo_aware"} == {"invalid"}
+    assert {item["result"] for item in found["effects"] if item["mode"] == "colocation"} == {"none"}
+
+
+def test_injection_that_is_not_known_is_no_proof_that_it_failed(tmp_path):
+    run = synthetic_run.make_run(tmp_path / "run", dataclasses.replace(QUICK, pods=True, modes=POD_MODES))
+    for path in run.path.glob("measurements/*/validity.json"):
+        results = json.loads(path.read_text())
+        for result in results:
+            if result["guard"] == "pods_injected":
+                result.update(figure=None, ok=False, text="nothing is stored")
+        path.write_text(json.dumps(results))
+    found = summary.summarise(rundir.RunDirectory.open(run.path))
+    assert found["verdict"]["sentence"].startswith("This run does not count: pods not injected, or nothing known of it")
+
+
+def test_pods_that_were_not_steady_are_measured_again(summarised):
+    found = summarised(pods=True, modes=POD_MODES, faults={("slo_aware", 2): "evicted"}, repeat_cap=1)
+    assert found["verdict"]["result"] == "invalid"
+    row = guard(found, "pods_steady")
+    assert (row["tripped"], row["measurements"]) == (2, 13)
+    assert "batch was Failed (Evicted) after the window" in row["text"]
 
 
 def test_windows_with_steal_are_measured_again_and_reported_with_and_without(summarised):

@@ -72,6 +72,12 @@ def test_invalid_run_is_greyed_and_says_why(page_of):
     assert '<body class="valid">' in page_of("good")
 
 
+def test_pods_that_were_not_injected_are_the_first_words_of_the_page(page_of):
+    page = page_of("not_injected")
+    assert "<h1>invalid: pods not injected: batch lacks label koordinator.sh/qosClass=BE" in page
+    assert '<body class="invalid">' in page
+
+
 def test_partial_run_says_so(page_of):
     assert "Partial run." in page_of("partial")
     assert "Partial run." not in page_of("good")
