@@ -29,6 +29,10 @@ Two kinds of guards follow two kinds of trouble:
 - **not repeated**: the cause lies in the configuration or in the mode itself. Every repeat would meet it again, and
   choosing the windows that look better would bend the result. The measurement counts, and the run is `invalid`.
 
+Where workloads run as pods, four more guards look at them: `pods_injected`, `pods_steady`, `pods_unthrottled` and, in
+modes with batch work, `batch_resources`. Pods that Koordinator's webhook let pass unchanged leave nothing to judge: no
+window is repeated then, and the verdict begins with `invalid: pods not injected`.
+
 | guard | asks | limit | when it trips | why |
 |---|---|---|---|---|
 """

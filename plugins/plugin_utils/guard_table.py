@@ -76,8 +76,14 @@ class GuardTable:
                 guard = limits.BY_NAME[row["guard"]]
                 counted = quantity.counted(row["measurements"], "measurement")
                 extent = f" in {row['tripped']} of {counted}" if guard.scope != "run" else ""
-                reasons.append(verdict.Reason(f"{guard.broken}{extent}", f"{row['title']}: {row['text']}"))
+                first = self._foremost(guard)
+                brief = f"{first.text if first else guard.broken}{extent}"
+                reasons.append(verdict.Reason(brief, f"{row['title']}: {row['text']}", first is not None))
         return tuple(reasons)
+
+    def _foremost(self, guard: limits.Guard) -> GuardResult | None:
+        found = guard_rows.findings(self.matrix.measured, guard.name)
+        return limits.foremost(finding.result for finding in found)
 
     def open_reasons(self) -> tuple[str, ...]:
         """Return what keeps the run from a conclusion without making it invalid: too few repeats, or too noisy ones."""

@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import quantity
-from ansible_collections.colocation.testbed.plugins.module_utils.measure import effects, figures, records, schedule
+from ansible_collections.colocation.testbed.plugins.module_utils.measure import (
+    best_effort,
+    effects,
+    figures,
+    records,
+    schedule,
+)
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory, RunDirectoryError
 
 if TYPE_CHECKING:
@@ -56,6 +62,18 @@ class Measured:
     record: MeasurementRecord
     figures: Mapping[str, float | None]
     validity: tuple[GuardResult, ...]
+    best_effort: best_effort.BestEffort | None = None
+
+    @classmethod
+    def read(cls, run: RunDirectory, record: MeasurementRecord) -> Measured:
+        """Read one measurement. Raises RunDirectoryError."""
+        load, samples = run.load(record), run.samples(record)
+        return cls(
+            record,
+            figures.figures(run.manifest, load, samples),
+            run.validity(record),
+            best_effort.of(run.manifest, load, samples),
+        )
 
     @property
     def point(self) -> Point:
@@ -79,11 +97,7 @@ class Matrix:
             schedule.plan(config)
             for mode in config.modes:
                 effects.check_objectives(mode, run.manifest["modes"][mode].get("objectives") or {})
-            measured = tuple(
-                Measured(record, figures.figures(run.manifest, run.load(record), run.samples(record)), validity)
-                for record in run.measurements()
-                for validity in [run.validity(record)]
-            )
+            measured = tuple(Measured.read(run, record) for record in run.measurements())
         except _READING_ERRORS as exc:
             raise RunDirectoryError(f"{run.path}: {exc}; restore the run from a copy or measure again") from exc
         return cls(run.manifest, config, measured)

@@ -18,7 +18,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.measure import 
     statistics,
     verdict,
 )
-from ansible_collections.colocation.testbed.plugins.plugin_utils import calibrate, guard_table
+from ansible_collections.colocation.testbed.plugins.plugin_utils import best_effort_rows, calibrate, guard_table
 from ansible_collections.colocation.testbed.plugins.plugin_utils.measured import Matrix, Point
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory, RunDirectoryError
 
@@ -66,6 +66,7 @@ def summarise(run: RunDirectory) -> dict[str, Any]:
         "cells": [_cell(matrix, point) for point in matrix.points()],
         "effects": [_effect_dict(matrix, point, item) for point, items in found.items() for item in items],
         "gains": list(gains.values()),
+        "best_effort": best_effort_rows.rows(matrix),
         "guards": table.rows(),
         "calibration": _calibration(matrix),
         "hosts": run.manifest["hosts"],

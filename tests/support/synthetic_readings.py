@@ -85,6 +85,9 @@ class Options:
     limits: Mapping[str, float] = dataclasses.field(default_factory=dict)
     clock_offset_s: float = 0.25
     created: str = "2026-11-30T20:00:00+00:00"
+    #: workloads are pods of a cluster whose load generator is on the same machine, or not; see synthetic_pods
+    pods: bool = False
+    shares_machine: bool = True
 
 
 #: fault: what it does to the readings of a window

@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import guards, schedule
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import GuardResult, MeasurementRecord
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory
+from tests.support import synthetic_pods
 from tests.support.synthetic_readings import (
     CALIBRATION_MODES,
     LOAD,
     TESTED,
     THREE_MODES,
+    Behaviour,
     Options,
+    Window,
     load_result,
     policy_readings,
     samples,
@@ -41,6 +45,7 @@ def manifest(options: Options) -> dict[str, Any]:
         "service_manager": "none",
         "pm_qos": options.pm_qos_held,
     }
+    substrate = {"substrate": "pod", "cluster": synthetic_pods.cluster(options)} if options.pods else {}
     return {
         "schema": "colocation.testbed/manifest/1",
         "run_id": options.run_id,
@@ -78,6 +83,7 @@ def manifest(options: Options) -> dict[str, Any]:
         "batch": {"name": "ffmpeg", "threads": 1},
         "limits": dict(options.limits),
         "detectable_pct": {"p90_us": 1.4, "p99_us": 3.1},
+        **substrate,
     }  # fmt: skip
 
 
@@ -104,7 +110,16 @@ def readings(options: Options, mode: str, block: int = 1, attempt: int = 1) -> R
     cell = next(cell for cell in plan if (cell.mode, cell.block) == (mode, block))
     window = window_of(options, dataclasses.replace(cell, attempt=attempt), block)
     record = MeasurementRecord.of(window.cell, window.rate_rps)
-    return Readings(document, record, load_result(window), samples(window), policy_readings(window))
+    return Readings(document, record, *_brought_home(window))
+
+
+def _brought_home(window: Window) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]], dict[str, Any]]:
+    """Return load, samples and policy of a window."""
+    load, lines, policy = load_result(window), samples(window), policy_readings(window)
+    if window.options.pods:
+        lines[TESTED] = synthetic_pods.adapt(window, lines[TESTED])
+        policy = synthetic_pods.policy_readings(window)
+    return load, lines, policy
 
 
 def make_run(path: Path | str, options: Options | None = None) -> RunDirectory:
@@ -119,7 +134,7 @@ def make_run(path: Path | str, options: Options | None = None) -> RunDirectory:
         if options.stop_after is not None and len(done) >= options.stop_after:
             return run
         window = window_of(options, cell, len(done))
-        load, lines, policy = load_result(window), samples(window), policy_readings(window)
+        load, lines, policy = _brought_home(window)
         record = MeasurementRecord.of(cell, window.rate_rps)
         results = guards.evaluate(document, record, load, lines, policy)
         record = guards.judged(record, results)
@@ -136,6 +151,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--no-pm-qos", action="store_true")
     parser.add_argument("--calibration", action="store_true")
+    parser.add_argument("--pods", action="store_true")
     parser.add_argument("--stop-after", type=int)
     arguments = parser.parse_args()
     options = Options(
@@ -143,10 +159,17 @@ def main() -> None:
         seed=arguments.seed,
         blocks=arguments.blocks,
         pm_qos_held=not arguments.no_pm_qos,
-        modes=CALIBRATION_MODES if arguments.calibration else THREE_MODES,
+        modes=_modes(arguments),
+        pods=arguments.pods,
         stop_after=arguments.stop_after,
     )
     print(make_run(arguments.path, options).path)
+
+
+def _modes(arguments: argparse.Namespace) -> Mapping[str, Behaviour]:
+    if arguments.pods:
+        return synthetic_pods.POD_MODES
+    return CALIBRATION_MODES if arguments.calibration else THREE_MODES
 
 
 if __name__ == "__main__":

@@ -74,6 +74,12 @@ def parse_tids(content: bytes | None) -> list[int] | None:
     return [int(word) for word in content.split() if word.isdigit()]
 
 
+def task_list(layout: cgroup.Layout, group: str) -> str:
+    """Return the file that lists the tasks of a group. Raises CgroupError where no cpu controller is mounted."""
+    cpu = layout.hierarchy("cpu")
+    return f"{cgroup.join_path(cpu.mount, group)}/{'tasks' if cpu.version == 1 else 'cgroup.threads'}"
+
+
 class GroupReader:
     """Reads one group; keeps its files open."""
 
@@ -84,12 +90,11 @@ class GroupReader:
         cpu = layout.hierarchy("cpu")
         place = cgroup.join_path(cpu.mount, group)
         self._stat = KeptFile(f"{place}/cpu.stat")
+        self._tasks = task_list(layout, group)
         if cpu.version == 1:
             self._usage = KeptFile(f"{layout.path('cpuacct', group)}/cpuacct.usage")
-            self._tasks = f"{place}/tasks"
             self._cpu = self._cpu_v1
         else:
-            self._tasks = f"{place}/cgroup.threads"
             self._cpu = self._cpu_v2
         memory = layout.find("memory")
         name = "memory.usage_in_bytes" if memory and memory.version == 1 else "memory.current"

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure import limits_traffic
@@ -113,6 +113,48 @@ GUARDS: tuple[Guard, ...] = (
         noise=False,
     ),
     Guard(
+        "pods_injected",
+        "Pods are what Koordinator makes of them",
+        "pods not injected, or nothing known of it",
+        0.0,
+        "things missing",
+        "the webhook lets pods pass unchanged where it fails: the mode would be default colocation by another name",
+        repeatable=False,
+        noise=False,
+        foremost=True,
+    ),
+    Guard(
+        "pods_steady",
+        "Pods and node the same before and after",
+        "a pod was gone, replaced or of another class, or its node was not ready",
+        0.0,
+        "faults",
+        "an evicted or restarted pod leaves seconds in which nobody was disturbed",
+        repeatable=True,
+        noise=False,
+    ),
+    Guard(
+        "pods_unthrottled",
+        "Pods without a CPU limit never throttled",
+        "a pod without a CPU limit was throttled",
+        0.0,
+        "% of 100 ms periods",
+        "a group without a quota is never throttled, and what a group above loses isn't counted here: one period is"
+        " somebody's quota",
+        repeatable=False,
+        noise=False,
+    ),
+    Guard(
+        "batch_resources",
+        "Node offered the batch resources asked for",
+        "the node's batch resources vanished",
+        0.0,
+        "% short",
+        "they go where the agent is silent, and with them what tells batch pods from others",
+        repeatable=True,
+        noise=False,
+    ),
+    Guard(
         "steal",
         "No steal on measured CPUs",
         "the hypervisor took a measured CPU",
@@ -203,6 +245,15 @@ def limit_of(name: str, overrides: Mapping[str, Any]) -> float:
     if name in overrides:
         return float(overrides[name])
     return BY_NAME[name].limit if name in BY_NAME else AUXILIARY[name]
+
+
+def foremost(results: Iterable[GuardResult]) -> GuardResult | None:
+    """Return the first result that leaves nothing to judge: one that tripped with a figure, not for lack of data."""
+    for found in results:
+        guard = BY_NAME.get(found.guard)
+        if guard is not None and guard.foremost and not found.ok and found.figure is not None:
+            return found
+    return None
 
 
 def check(overrides: Mapping[str, Any], guards: Sequence[Guard] = GUARDS) -> None:

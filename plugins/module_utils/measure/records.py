@@ -120,7 +120,8 @@ class MeasurementRecord:
 class Guard:
     """One guard: ``title`` says what it asks, ``broken`` what is so when it tripped.
 
-    ``repeatable`` and ``noise`` as in GuardResult; ``scope`` is measurement or run.
+    ``repeatable`` and ``noise`` as in GuardResult; ``scope`` is measurement or run. ``foremost`` is what leaves nothing
+    to judge: the mode was not there at all. The verdict then names it first, and no other guard repeats a window.
     """
 
     name: str
@@ -132,6 +133,7 @@ class Guard:
     repeatable: bool
     noise: bool
     scope: str = "measurement"
+    foremost: bool = False
 
 
 @dataclass(frozen=True)
@@ -197,6 +199,11 @@ def has_batch(definition: Mapping[str, Any]) -> bool:
     if "batch" in definition:
         return bool(definition["batch"])
     return "batch" in definition.get("workloads", ("service", "batch"))
+
+
+def on_pods(manifest: Mapping[str, Any]) -> bool:
+    """Return whether the workloads of a run were pods; runs of before there were any say nothing."""
+    return manifest.get("substrate") == "pod"
 
 
 def title_of(name: str, definition: Mapping[str, Any]) -> str:

@@ -35,10 +35,14 @@ class ModeOutcome:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a run does not count: ``brief`` for the sentence, ``full`` with figures for whoever looks closer."""
+    """Why a run does not count: ``brief`` for the sentence, ``full`` with figures for whoever looks closer.
+
+    ``foremost`` tells that a mode was not there at all, which comes before every other reason.
+    """
 
     brief: str
     full: str
+    foremost: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,8 @@ class Verdict:
 
 #: Half of an interval around zero up to which a P99 may be called unchanged, in %: what objectives usually allow.
 UNCHANGED_PCT = 5.0
+#: How the sentence of a run begins in which a mode was not there at all.
+INVALID_LEAD = f"{effects.INVALID}: "
 
 
 def p99_clause(change: Interval | None, brief: bool = False) -> str:
@@ -119,9 +125,7 @@ def run_verdict(
     :param notes: what a reader should know beside the verdict.
     """
     if invalid:
-        more = f" (and {len(invalid) - 1} more)" if len(invalid) > 1 else ""
-        sentence = f"This run does not count: {invalid[0].brief}{more}."
-        return Verdict(effects.INVALID, sentence, tuple(reason.full for reason in invalid))
+        return _invalid(sorted(invalid, key=lambda reason: not reason.foremost))
     judged = [outcome for outcome in outcomes if outcome.judged]
     reasons = [reason for outcome in judged for reason in outcome.reasons]
     if cut_short:
@@ -134,6 +138,13 @@ def run_verdict(
     if open_reasons and result == effects.PASS:
         result = effects.INCONCLUSIVE
     return Verdict(result, _run_sentence(outcomes, judged, result), (*reasons, *open_reasons, *notes))
+
+
+def _invalid(reasons: Sequence[Reason]) -> Verdict:
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    # These words are what programs look for, so a run without its mode says them itself, wherever it is quoted.
+    lead = INVALID_LEAD if reasons[0].foremost else "This run does not count: "
+    return Verdict(effects.INVALID, f"{lead}{reasons[0].brief}{more}.", tuple(reason.full for reason in reasons))
 
 
 def _run_sentence(outcomes: Sequence[ModeOutcome], judged: Sequence[ModeOutcome], result: str) -> str:

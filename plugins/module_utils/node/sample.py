@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Union
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
@@ -29,9 +29,14 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.group_counters import GroupReader
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.kept_file import KeptFile
-from ansible_collections.colocation.testbed.plugins.module_utils.node import spec as specs
 from ansible_collections.colocation.testbed.plugins.module_utils.node import work
+from ansible_collections.colocation.testbed.plugins.module_utils.node.group_places import GroupPlaces
+from ansible_collections.colocation.testbed.plugins.module_utils.node.process_readers import (
+    ProcessesOfGroup,
+    SupervisedProcess,
+)
 
+ProcessReader = Union[SupervisedProcess, ProcessesOfGroup]
 _STOP = frozenset({signal.SIGTERM, signal.SIGINT})
 _US_PER_S = 1e6
 
@@ -48,6 +53,7 @@ class SampleSpec:
     interval_s: float = 1.0
     cgroup_root: str = ""
     groups: tuple[str, ...] = ()
+    group_paths: Mapping[str, str] = field(default_factory=dict)
     cpus: frozenset[int] = frozenset()
     policy_files: Mapping[str, str] = field(default_factory=dict)
     work: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -67,6 +73,8 @@ def parse_spec(raw: Any) -> SampleSpec:
         spec = SampleSpec(**{**raw, "groups": tuple(raw.get("groups", ())), "cpus": numbers or cpu_list.online()})
     except (AttributeError, TypeError, ValueError, cpu_list.CpuListError) as exc:
         raise SampleError(f"sample: not a specification ({exc}); see docs/node-tool.md for its keys") from exc
+    if not all(isinstance(paths, Mapping) for paths in (spec.group_paths, spec.processes, spec.work)):
+        raise SampleError("sample: group_paths, processes, work: give each as an object; see docs/node-tool.md")
     if not spec.interval_s > 0:
         raise SampleError(f"sample: interval_s is {spec.interval_s}; give seconds above 0")
     return spec
@@ -94,45 +102,15 @@ def _total(kept: list[KeptFile]) -> int | None:
     return sum(known) if known and len(known) == len(values) else None
 
 
-class ProcessReader:
-    """Tells whether a supervised process lives, and in which group it is."""
-
-    def __init__(self, pid_file: str, prefix: str, proc_root: str) -> None:
-        """Take the pid file; `prefix` is the group root of this host as /proc/<pid>/cgroup shows it."""
-        self._pid_file = pid_file
-        self._prefix = prefix
-        self._proc_root = proc_root
-        self._child: Any = None
-        self._stat = KeptFile("", reopen=False)
-        self._groups = KeptFile("", reopen=False)
-
-    def read(self) -> dict[str, Any]:
-        """Return {"alive", "group"}; the group is below the host's root, or the full path where it is elsewhere."""
-        text = self._stat.read_text() if self._child else None
-        if not text and self._find():
-            text = self._stat.read_text()
-        stat = procfs.parse_stat(text) if text else None
-        if stat is None or stat.dead or stat.start_ticks != self._child.start_ticks:
-            return {"alive": False, "group": None}
-        return {"alive": True, "group": self._group()}
-
-    def _find(self) -> bool:
-        found = specs.read_pid_file(self._pid_file)
-        if found is None or found.child is None or found.child == self._child:
-            return False
-        self._child = found.child
-        self._stat.close()
-        self._groups.close()
-        self._stat = KeptFile(f"{self._proc_root}/{found.child.pid}/stat", reopen=False)
-        self._groups = KeptFile(f"{self._proc_root}/{found.child.pid}/cgroup", reopen=False)
-        return True
-
-    def _group(self) -> str | None:
-        paths = procfs.parse_group_paths(self._groups.read_text() or "")
-        path = next((path for names, path in paths.items() if "cpu" in names.split(",")), paths.get(""))
-        if path is None or not path.startswith(self._prefix):
-            return path
-        return path[len(self._prefix) :]
+def _process_reader(
+    name: str, how: Mapping[str, Any], layout: cgroup.Layout, places: GroupPlaces, proc_root: str
+) -> ProcessReader:
+    if how.get("group_path"):
+        return ProcessesOfGroup(layout, str(how["group_path"]), str(how.get("group", name)))
+    if not how.get("pid_file"):
+        raise SampleError(f"sample: process {name}: has neither pid_file nor group_path; give one of them")
+    prefix = f"/{places.root}/" if places.root else "/"
+    return SupervisedProcess(str(how["pid_file"]), prefix, proc_root)
 
 
 class Sampler:
@@ -141,8 +119,8 @@ class Sampler:
     def __init__(self, spec: SampleSpec) -> None:
         """Open what can be opened; what is missing is tried again each time."""
         layout = cgroup.detect(spec.proc_root)
-        root = spec.cgroup_root
-        names = {group: "/".join(part for part in (root, group) if part) for group in spec.groups}
+        places = GroupPlaces(spec.cgroup_root, spec.group_paths)
+        names = dict.fromkeys((*spec.groups, *spec.group_paths))
         self._spec = spec
         self._ticks_per_s = os.sysconf("SC_CLK_TCK")
         self._stat = KeptFile(f"{spec.proc_root}/stat")
@@ -150,15 +128,14 @@ class Sampler:
         self._net = KeptFile(f"{spec.proc_root}/self/net/dev")
         self._pm_qos = KeptFile(spec.pm_qos_device)
         self._psi = {name: KeptFile(f"{spec.proc_root}/pressure/{name}") for name in psi.RESOURCES}
-        self._groups = {group: GroupReader(layout, path, spec.proc_root) for group, path in names.items()}
+        self._groups = {name: GroupReader(layout, places.of(name), spec.proc_root) for name in names}
         self._idle = {cpu: IdleReader(cpu, spec.cpu_root) for cpu in sorted(spec.cpus)}
         self._policy = {key: KeptFile(path) for key, path in spec.policy_files.items()}
         self._work = {
-            name: (work.unit(how), work.reader(how, layout, root, self._net)) for name, how in spec.work.items()
+            name: (work.unit(how), work.reader(how, layout, places, self._net)) for name, how in spec.work.items()
         }
-        prefix = f"/{root}/" if root else "/"
         self._processes = {
-            name: ProcessReader(str(how["pid_file"]), prefix, spec.proc_root) for name, how in spec.processes.items()
+            name: _process_reader(name, how, layout, places, spec.proc_root) for name, how in spec.processes.items()
         }
 
     def read(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, procfs
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.group_counters import GroupReader
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.kept_file import KeptFile, read_fresh
+from ansible_collections.colocation.testbed.plugins.module_utils.node.group_places import GroupPlaces
 
 UNITS = {"ffmpeg_progress": "frames", "cpu_time": "cpu_s", "io_bytes": "bytes", "net_bytes": "bytes"}
 _FRAME = re.compile(rb"^frame=\s*(\d+)\s*\n", re.MULTILINE)
@@ -92,7 +93,7 @@ def net_bytes(interface: str | None, content: bytes | None) -> float | None:
     return float(sum(item.rx_bytes + item.tx_bytes for item in chosen)) if chosen else None
 
 
-def reader(how: Mapping[str, Any], layout: cgroup.Layout, cgroup_root: str, net: KeptFile) -> Reader:
+def reader(how: Mapping[str, Any], layout: cgroup.Layout, places: GroupPlaces, net: KeptFile) -> Reader:
     """Return the function that reads the work done. Raises WorkError for an unknown kind or a missing key."""
     kind = how.get("kind")
     if kind == "ffmpeg_progress":
@@ -107,7 +108,7 @@ def reader(how: Mapping[str, Any], layout: cgroup.Layout, cgroup_root: str, net:
         interface = how.get("interface")
         return lambda: net_bytes(interface, net.read())
     if kind in ("cpu_time", "io_bytes"):
-        group = "/".join(part for part in (cgroup_root, _needed(how, "group")) if part)
+        group = places.of(_needed(how, "group"))
         if kind == "io_bytes":
             return IoBytes(layout.path("cpu", group)).read
         counters = GroupReader(layout, group)

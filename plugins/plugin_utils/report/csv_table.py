@@ -45,6 +45,21 @@ def _rows(view: View, cell: Cell) -> Iterator[list[str]]:
         if isinstance(won, Interval):
             values = (won.value, won.low, won.high)
             yield [*_key(view, cell, name), *map(number, values), *_counts(cell), *[""] * 7]
+    for name, value in _best_effort(view, cell):
+        if value is not None:
+            yield [*_key(view, cell, name), number(value), "", "", *_counts(cell), *[""] * 7]
+
+
+def _best_effort(view: View, cell: Cell) -> Iterator[tuple[str, float | None]]:
+    """Name each figure of the quota of best effort; one that is no limit has no line."""
+    found = view.held_back(cell.mode, cell.condition)
+    if found is None:
+        return
+    for phase, quota in found["quota"].items():
+        if quota:
+            for name in ("least_us", "median_us", "greatest_us"):
+                yield f"best_effort_quota_{phase}_{name}", quota[name]
+            yield f"service_{phase}_cpus", found["service_cpus"][phase]
 
 
 def _key(view: View, cell: Cell, metric: str) -> list[str]:

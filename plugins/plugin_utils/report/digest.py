@@ -26,7 +26,10 @@ MOST_CARDS = 36
 
 @dataclass(frozen=True)
 class Digest:
-    """One measurement: its latency over the tail grid in µs, and its window on the load node's clock."""
+    """One measurement: its latency over the tail grid in µs, and its window on the load node's clock.
+
+    ``window`` has start_wall_s, end_wall_s and warmup_s, as the load result has them.
+    """
 
     record: MeasurementRecord
     condition: Condition
@@ -54,7 +57,7 @@ def digest(run: RunDirectory, record: MeasurementRecord) -> Digest | None:
         histogram.total,
         np.array([float(histogram.quantile(1.0 - tail)) for tail in TAILS.tolist()]),
         {metric: float(histogram.quantile(share)) for metric, (_unused, share) in PAIRED.items()},
-        {name: float(load[name]) for name in ("start_wall_s", "end_wall_s")},
+        {name: float(load.get(name) or 0.0) for name in ("start_wall_s", "end_wall_s", "warmup_s")},
     )
 
 

@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.records import MeasurementRecord
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import (
+    best_effort_section,
     calibration_section,
     causes,
+    cluster_facts,
     digest,
     evidence,
     figures,
@@ -138,7 +140,19 @@ def _figure_sections(view: View, run: RunDirectory, shrunk: Sequence[Digest]) ->
             "waited for a CPU although they could have run. Waiting is what the service's clients feel.",
             join(_each(view, lambda condition: _causes(view, condition)), figures.cpu_legend(), cpu) if cpu else None,
         ),
+        _best_effort(view, run, shrunk),
     ]
+
+
+def _best_effort(view: View, run: RunDirectory, shrunk: Sequence[Digest]) -> Section:
+    return Section(
+        "best-effort",
+        "Best effort",
+        "How far best effort was held back",
+        "The quota of the group of all best-effort pods, sampled each second. Where Koordinator's suppress is at work, "
+        "it falls as the service uses more, and rises when that rests.",
+        _each(view, lambda condition: best_effort_section.render(view, run, shrunk, condition)),
+    )
 
 
 def _modes(view: View, condition: Condition) -> Html:
@@ -185,6 +199,7 @@ def _setup_sections(view: View, run: RunDirectory, found: Sequence[MeasurementRe
             "The values were read back from the kernel inside a window, not copied from the settings.",
             setup_facts.modes(view, run, found),
         ),
+        Section("substrate", "Substrate", "What the workloads ran on", "", cluster_facts.render(view)),
         *page.origin_sections(
             view, Section("load", "Load", "Load, workloads, limits", "", setup_facts.parameters(view))
         ),

@@ -101,6 +101,7 @@ class View(Outcome):
     cells: Mapping[tuple[str, Condition], Cell]
     effects: Mapping[tuple[str, Condition, str], Effect]
     gains: Mapping[tuple[str, Condition], Gain]
+    best_effort: Mapping[tuple[str, Condition], Json]
 
     def cell(self, mode: str, condition: Condition) -> Cell | None:
         """Find a cell; None when it was not measured."""
@@ -114,6 +115,11 @@ class View(Outcome):
     def gain(self, mode: str, condition: Condition) -> Gain | None:
         """Find what a mode wins."""
         return self.gains.get((mode, condition))
+
+    def held_back(self, mode: str, condition: Condition) -> Json | None:
+        """Find what the quota of best effort did, as summary.json has it; None where it was not sampled."""
+        alone = (mode, Condition(condition.load_point, None))
+        return self.best_effort.get((mode, condition)) or self.best_effort.get(alone)
 
     @property
     def candidates(self) -> tuple[Mode, ...]:
@@ -147,6 +153,7 @@ def _view(summary: Json, manifest: Json) -> View:
         cells={(cell.mode, cell.condition): cell for cell in cells},
         effects={(effect.mode, effect.condition, effect.metric): effect for effect in effects},
         gains={(str(item["mode"]), _condition(item)): _gain(item) for item in summary["gains"]},
+        best_effort={(str(item["mode"]), _condition(item)): item for item in summary.get("best_effort") or ()},
     )
 
 

@@ -22,6 +22,7 @@ WIDE_PX = (920.0, 380.0)
 NARROW_PX = (340.0, 300.0)
 PAIRS_WIDTH_PX = 400.0
 CPU_PX = (330.0, 270.0)
+QUOTA_PX = (460.0, 260.0)
 
 _PERCENTILES = ((1.0, "0"), (0.5, "50"), (0.1, "90"), (0.01, "99"), (0.001, "99.9"), (0.0001, "99.99"))
 
@@ -34,6 +35,17 @@ class Curve:
     middle_ms: Floats
     least_ms: Floats
     most_ms: Floats
+
+
+@dataclass(frozen=True)
+class QuotaSeries:
+    """Quota of best effort and the service's use in CPUs over seconds after the window's start; NaN is no limit."""
+
+    t_s: Floats
+    quota_cpus: Floats
+    service_cpus: Floats
+    load_s: float
+    window_s: float
 
 
 @dataclass(frozen=True)
@@ -179,3 +191,25 @@ def wait_ceiling_ms(all_series: Sequence[CpuSeries]) -> float:
     """Compute the common upper end of the wait axes, so that the cards of one condition compare by eye."""
     peaks = [float(series.wait_ms_per_s.max()) for series in all_series if len(series)]
     return max([*peaks, 1.0]) * 1.08
+
+
+def quota_over_time(series: QuotaSeries, title: str, name: str) -> Html:
+    """Draw the quota of best effort beside what the service used, from before the load to the end of the window."""
+    with svg.drawing():
+        figure = svg.new_figure(*QUOTA_PX)
+        axes = figure.add_subplot()
+        svg.quiet_axes(axes)
+        axes.axvspan(0.0, series.window_s, color=svg.LINE, alpha=0.35, linewidth=0)
+        axes.axvline(series.load_s, color=svg.MUTED, linewidth=1.2, linestyle=(0, (4, 3)))
+        axes.plot(
+            series.t_s, series.quota_cpus, color=svg.cpu_colour("batch"), linestyle=(0, (5, 2)), drawstyle="steps-post"
+        )
+        axes.plot(series.t_s, series.service_cpus, color=svg.cpu_colour("service"), drawstyle="steps-pre")
+        known = np.concatenate([series.quota_cpus, series.service_cpus])
+        axes.set_ylim(0.0, max(float(np.nanmax(known)), 0.1) * 1.12)
+        axes.set_xlim(float(series.t_s[0]), float(series.t_s[-1]))
+        axes.yaxis.set_major_locator(MaxNLocator(5))
+        axes.set_ylabel("CPUs")
+        axes.set_xlabel("time after the window's start, s")
+        svg.set_margins(figure, 48.0, 10.0, 8.0, 42.0)
+        return svg.render(figure, title, name)

@@ -50,7 +50,7 @@ def _mode(view: View, mode: Mode, run: RunDirectory, records: Sequence[Measureme
         pieces.append(_structure(f"Mode {mode.name} as defined", definition))
     if policy:
         pieces.append(_structure(f"Policy {policy_name} as defined", policy))
-    pieces.append(_applied(run, record))
+    pieces.append(_applied(run, record, str(definition.get("engine") or "")))
     return tag("div", pieces, class_="mode-part")
 
 
@@ -58,10 +58,12 @@ def _structure(title: str, value: object) -> Html:
     return details(title, tag("pre", json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)))
 
 
-def _applied(run: RunDirectory, record: MeasurementRecord | None) -> Html:
+def _applied(run: RunDirectory, record: MeasurementRecord | None, engine: str) -> Html:
     if record is None:
         return tag("p", "No measurement of this mode counts, so no applied values are shown.", class_="nothing")
     nothing = "This mode sets nothing: the groups keep the kernel's values."
+    if engine == "koordinator":
+        nothing = "Koordinator's agent sets the values of this mode; none of them was asked for by name."
     return applied(run.policy(record), f"Values read back inside {record.name}", "Kernel file", nothing)
 
 

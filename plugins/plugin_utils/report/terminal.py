@@ -55,7 +55,8 @@ def as_text(lines: Sequence[Line]) -> str:
 def head(view: Outcome, width: int, extent: str) -> list[Line]:
     """Say the verdict and its first reasons."""
     word = words.RESULT_TITLES[view.result].upper()
-    first = f"{SIGNS[view.result]} {word}  "
+    # A sentence that begins with the result itself would say it twice.
+    first = f"{SIGNS[view.result]} " + ("" if view.sentence.startswith(f"{view.result}: ") else f"{word}  ")
     lines = [Line(text) for text in text_table.wrap(f"Run {view.run_id} · {extent}", width)]
     lines.append(Line(""))
     sentence = text_table.wrap(view.sentence, width, first, " " * text_table.display_width(first))

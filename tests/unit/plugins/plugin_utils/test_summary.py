@@ -7,8 +7,14 @@ import json
 
 import pytest
 
-from ansible_collections.colocation.testbed.plugins.plugin_utils import rundir, schemas, summary
+from ansible_collections.colocation.testbed.plugins.plugin_utils import (
+    best_effort_rows,
+    rundir,
+    schemas,
+    summary,
+)
 from tests.support import synthetic_run
+from tests.support.synthetic_pods import POD_MODES
 from tests.support.synthetic_readings import CALIBRATION_MODES, THREE_MODES, Options
 
 QUICK = Options(blocks=4, peak_rps=400.0)
@@ -78,6 +84,87 @@ def test_pm_qos_not_held_is_invalid_with_every_cell_measured_once(summarised):
     assert not guard(found, "pm_qos_held")["ok"]
     assert len(guard(found, "pm_qos_held")["where"]) == 12
     assert {item["result"] for item in found["effects"]} == {"invalid"}
+
+
+@pytest.mark.parametrize("blocks", [(1,), (1, 2, 3, 4)])
+def test_pods_that_were_not_injected_make_the_run_invalid_and_no_window_is_repeated(summarised, blocks):
+    faults = {("slo_aware", block): "not_injected" for block in blocks}
+    found = summarised(pods=True, modes=POD_MODES, faults=faults)
+    assert found["verdict"]["result"] == "invalid"
+    assert found["verdict"]["sentence"] == (
+        "invalid: pods not injected: batch lacks label koordinator.sh/qosClass=BE, priority class koord-batch in "
+        f"{len(blocks)} of 12 measurements."
+    )
+    assert "pods not injected: batch lacks" in found["verdict"]["reasons"][0]
+    assert all((cell["measured"], cell["kept"]) == (4, 4) for cell in found["cells"])
+    assert guard(found, "pods_injected")["tripped"] == len(blocks)
+    assert {item["result"] for item in found["effects"] if item["mode"] == "slo_aware"} == {"invalid"}
+    assert {item["result"] for item in found["effects"] if item["mode"] == "colocation"} == {"none"}
+
+
+def test_the_quota_of_best_effort_is_in_the_summary_and_in_one_sentence(summarised):
+    found = {item["mode"]: item for item in summarised(pods=True, modes=POD_MODES)["best_effort"]}
+    assert list(found) == ["baseline", "colocation", "slo_aware"]
+    assert found["slo_aware"]["sentence"] == (
+        "Koordinator held best effort to 0.86 of a CPU (quota 86000 to 86200 µs of each 100000) while the service used"
+        " 0.13 of a CPU; before the load it was 0.98 of a CPU (quota 98000 to 98200 µs of each 100000)."
+    )
+    assert found["colocation"]["sentence"] == (
+        "Nothing limited best effort as a whole while the service used 0.13 of a CPU."
+    )
+    quota = found["slo_aware"]["quota"]
+    assert (quota["before_load"]["samples"], quota["window"]["samples"]) == (16, 32)
+    assert quota["window"]["greatest_us"] < quota["before_load"]["least_us"]
+
+
+def test_a_run_of_processes_has_no_quota_of_best_effort(summarised):
+    assert summarised(blocks=3)["best_effort"] == []
+
+
+@pytest.mark.parametrize(
+    ("window", "before", "engine", "sentence"),
+    [
+        (None, None, "koordinator", "The quota of best effort was not sampled in the window."),
+        ((2000, 2000, None, 1), None, "static",
+         "A quota held best effort to 0.02 of a CPU (quota 2000 to no limit µs of each 100000) in the window."),
+        ((90_000, 120_000, 130_000, 0), (None, None, None, 4), "koordinator",
+         "Koordinator held best effort to 1.20 CPUs (quota 90000 to 130000 µs of each 100000) in the window; before"
+         " the load there was no limit."),
+        ((2000, None, None, 3), None, "koordinator",
+         "Koordinator held best effort to no limit (quota 2000 to no limit µs of each 100000) in the window."),
+    ],
+)  # fmt: skip
+def test_sentence_about_best_effort(window, before, engine, sentence):
+    def spread(values):
+        names = ("least_us", "median_us", "greatest_us", "without_limit")
+        return None if values is None else {**dict(zip(names, values, strict=True)), "samples": 4}
+
+    figures = {
+        "period_us": 100_000,
+        "quota": {"window": spread(window), "before_load": spread(before)},
+        "service_cpus": {"window": None, "before_load": None},
+    }
+    assert best_effort_rows.sentence(figures, engine) == sentence
+
+
+def test_injection_that_is_not_known_is_no_proof_that_it_failed(tmp_path):
+    run = synthetic_run.make_run(tmp_path / "run", dataclasses.replace(QUICK, pods=True, modes=POD_MODES))
+    for path in run.path.glob("measurements/*/validity.json"):
+        results = json.loads(path.read_text())
+        for result in results:
+            if result["guard"] == "pods_injected":
+                result.update(figure=None, ok=False, text="nothing is stored")
+        path.write_text(json.dumps(results))
+    found = summary.summarise(rundir.RunDirectory.open(run.path))
+    assert found["verdict"]["sentence"].startswith("This run does not count: pods not injected, or nothing known of it")
+
+
+def test_pods_that_were_not_steady_are_measured_again(summarised):
+    found = summarised(pods=True, modes=POD_MODES, faults={("slo_aware", 2): "evicted"}, repeat_cap=1)
+    assert found["verdict"]["result"] == "invalid"
+    row = guard(found, "pods_steady")
+    assert (row["tripped"], row["measurements"]) == (2, 13)
+    assert "batch was Failed (Evicted) after the window" in row["text"]
 
 
 def test_windows_with_steal_are_measured_again_and_reported_with_and_without(summarised):

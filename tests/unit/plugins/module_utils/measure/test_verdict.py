@@ -90,6 +90,13 @@ def test_invalid_comes_before_everything():
     assert found.reasons == ("full", "more")
 
 
+def test_a_mode_that_was_not_there_is_named_before_every_other_reason():
+    reasons = [verdict.Reason("requests failed", "more"), verdict.Reason("pods not injected: x", "full", foremost=True)]
+    found = verdict.run_verdict([SLO], reasons, "3 of 9 cells were measured")
+    assert found.sentence == "invalid: pods not injected: x (and 1 more)."
+    assert found.reasons == ("full", "more")
+
+
 def test_a_run_that_was_cut_short_concludes_nothing():
     found = verdict.run_verdict([SLO], (), "3 of 9 cells were measured")
     assert (found.result, "cut short: 3 of 9" in found.sentence) == ("inconclusive", True)

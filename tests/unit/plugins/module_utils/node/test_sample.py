@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup
 from ansible_collections.colocation.testbed.plugins.module_utils.node import sample
 
 SECONDS = st.floats(0, 1e6)
@@ -76,6 +77,88 @@ def test_a_host_that_lacks_everything_gives_null_and_no_key_is_left_out(tmp_path
         "processes": {"web": {"alive": False, "group": None}},
         "policy": {"service/cpu.idle": None},
     }
+
+
+@pytest.fixture(params=[1, 2], ids=["v1", "v2"])
+def host(request, tmp_path):
+    """A host with a group of our own and the group of a pod's container, in either version of control groups."""
+    (tmp_path / "self").mkdir()
+    if request.param == 1:
+        places = {name: tmp_path / name for name in ("cpu", "cpuacct")}
+        mounts = "".join(f"1 1 0:1 / {place} rw - cgroup cgroup rw,{name}\n" for name, place in places.items())
+    else:
+        places = dict.fromkeys(("cpu", "cpuacct"), tmp_path / "cgroup")
+        mounts = f"1 1 0:1 / {tmp_path / 'cgroup'} rw - cgroup2 cgroup2 rw\n"
+    (tmp_path / "self" / "mountinfo").write_text(mounts)
+    for place in dict.fromkeys(places.values()):
+        place.mkdir()
+    if request.param == 2:
+        (tmp_path / "cgroup" / "cgroup.controllers").write_text("cpu memory\n")
+
+    def fill(group, cpu_s, tasks):
+        for place in dict.fromkeys(places.values()):
+            (place / group).mkdir(parents=True, exist_ok=True)
+        (places["cpu"] / group / ("tasks" if request.param == 1 else "cgroup.threads")).write_text(tasks)
+        if request.param == 1:
+            (places["cpuacct"] / group / "cpuacct.usage").write_text(f"{int(cpu_s * 1e9)}\n")
+        else:
+            (places["cpu"] / group / "cpu.stat").write_text(f"usage_usec {int(cpu_s * 1e6)}\n")
+
+    fill("r/load", 1.5, "1\n")
+    fill("kubepods/podx/c1", 2.5, "12\n13\n")
+    fill("kubepods/besteffort/pody/c2", 4.5, "")
+    return tmp_path, fill
+
+
+def sampled(root, **spec):
+    """One sample of a host whose files are below a directory."""
+    fixed = {"output": "x", "cpus": "0", "proc_root": str(root), "cpu_root": str(root), "pm_qos_device": "/none"}
+    return sample.Sampler(sample.parse_spec({**fixed, "cgroup_root": "r", **spec}))
+
+
+def test_a_group_with_a_path_is_read_there_and_any_other_below_the_root(host):
+    root, _fill = host
+    paths = {"service": "kubepods/podx/c1", "cluster": "none"}
+    groups = sampled(root, groups=["service", "load"], group_paths=paths).read()["groups"]
+    assert list(groups) == ["service", "load", "cluster"]
+    assert (groups["service"]["cpu_s"], groups["service"]["tasks"]) == (2.5, 2)
+    assert (groups["load"]["cpu_s"], groups["load"]["tasks"]) == (1.5, 1)
+    assert set(groups["cluster"].values()) == {None}
+
+
+def test_a_pods_processes_live_as_long_as_its_group_has_a_task(host):
+    root, fill = host
+    pods = {
+        "nginx": {"group_path": "kubepods/podx/c1", "group": "service"},
+        "ffmpeg": {"group_path": "kubepods/besteffort/pody/c2", "group": "batch"},
+        "gone": {"group_path": "kubepods/podz/c3", "group": "batch"},
+    }
+    sampler = sampled(root, processes=pods)
+    dead = {"alive": False, "group": None}
+    assert sampler.read()["processes"] == {"nginx": {"alive": True, "group": "service"}, "ffmpeg": dead, "gone": dead}
+    fill("kubepods/podx/c1", 2.5, "")
+    fill("kubepods/besteffort/pody/c2", 4.5, "14\n")
+    fill("kubepods/podz/c3", 0, "15\n")
+    alive = {"alive": True, "group": "batch"}
+    assert sampler.read()["processes"] == {"nginx": dead, "ffmpeg": alive, "gone": alive}
+
+
+def test_work_of_a_group_with_a_path(host):
+    root, _fill = host
+    work = {"batch": {"kind": "cpu_time", "group": "batch"}, "ours": {"kind": "cpu_time", "group": "load"}}
+    found = sampled(root, group_paths={"batch": "kubepods/besteffort/pody/c2"}, work=work).read()["work"]
+    assert found["batch"] == {"unit": "cpu_s", "done": 4.5}
+    assert found["ours"]["done"] == 1.5
+
+
+def test_a_process_without_a_place_and_a_path_that_leads_elsewhere_are_refused(host):
+    root, _fill = host
+    with pytest.raises(sample.SampleError, match="process web: has neither pid_file nor group_path"):
+        sampled(root, processes={"web": {"group": "service"}})
+    with pytest.raises(cgroup.CgroupError, match="not allowed"):
+        sampled(root, group_paths={"service": "../x"})
+    with pytest.raises(sample.SampleError, match="group_paths"):
+        sampled(root, group_paths=["kubepods"])
 
 
 @pytest.fixture

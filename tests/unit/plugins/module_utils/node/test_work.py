@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup import Hierarchy, Layout
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.kept_file import KeptFile
 from ansible_collections.colocation.testbed.plugins.module_utils.node import work
+from ansible_collections.colocation.testbed.plugins.module_utils.node.group_places import GroupPlaces
 
 BLOCK = "frame={frame}\nfps=83.51\nstream_0_0_q=28.0\nbitrate=N/A\nout_time_us=1\nspeed=2.8x\nprogress=continue\n"
 NET = "head\nhead\n  lo: 5 0 0 0 0 0 0 0 5 0\neth0: 10 0 0 0 0 0 0 0 20 0\neth1: 1 0 0 0 0 0 0 0 2 0\n"
@@ -47,7 +49,7 @@ def test_padded_and_unfinished_lines():
 def test_progress_file_is_read_from_its_end(tmp_path):
     path = tmp_path / "progress"
     layout = Layout("v2", (Hierarchy(str(tmp_path), 2, ("cpu",)),))
-    read = work.reader({"kind": "ffmpeg_progress", "path": str(path)}, layout, "r", KeptFile("/none"))
+    read = work.reader({"kind": "ffmpeg_progress", "path": str(path)}, layout, GroupPlaces("r"), KeptFile("/none"))
     assert read() is None
     path.write_text("".join(BLOCK.format(frame=frame) for frame in range(1000)))
     assert read() == 999
@@ -88,7 +90,19 @@ def test_cpu_time_of_a_group(tmp_path):
     place.mkdir(parents=True)
     (place / "cpu.stat").write_text("usage_usec 2500000\n")
     layout = Layout("v2", (Hierarchy(str(tmp_path), 2, ("cpu",)),))
-    assert work.reader({"kind": "cpu_time", "group": "batch"}, layout, "r", KeptFile("/none"))() == 2.5
+    assert work.reader({"kind": "cpu_time", "group": "batch"}, layout, GroupPlaces("r"), KeptFile("/none"))() == 2.5
+
+
+def test_work_of_a_group_that_a_pod_has(tmp_path):
+    place = tmp_path / "kubepods/besteffort/podx/c1"
+    place.mkdir(parents=True)
+    (place / "cpu.stat").write_text("usage_usec 1500000\n")
+    (place / "cgroup.procs").write_text(f"{os.getpid()}\n")
+    layout = Layout("v2", (Hierarchy(str(tmp_path), 2, ("cpu",)),))
+    places = GroupPlaces("r", {"batch": "kubepods/besteffort/podx/c1"})
+    assert work.reader({"kind": "cpu_time", "group": "batch"}, layout, places, KeptFile("/none"))() == 1.5
+    assert work.reader({"kind": "cpu_time", "group": "other"}, layout, places, KeptFile("/none"))() is None
+    assert work.reader({"kind": "io_bytes", "group": "batch"}, layout, places, KeptFile("/none"))() is not None
 
 
 @pytest.mark.parametrize(
@@ -102,7 +116,7 @@ def test_cpu_time_of_a_group(tmp_path):
 def test_wrong_descriptions_are_refused(how, text, tmp_path):
     layout = Layout("v2", (Hierarchy(str(tmp_path), 2, ("cpu",)),))
     with pytest.raises(work.WorkError, match=text):
-        work.reader(how, layout, "r", KeptFile("/none"))
+        work.reader(how, layout, GroupPlaces("r"), KeptFile("/none"))
 
 
 def test_units():

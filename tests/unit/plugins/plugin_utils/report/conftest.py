@@ -8,6 +8,7 @@ import pytest
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import digest, model
 from ansible_collections.colocation.testbed.plugins.plugin_utils.summary import summarise
+from tests.support.synthetic_pods import POD_MODES
 from tests.support.synthetic_readings import CALIBRATION_MODES, THREE_MODES, Behaviour, Options
 from tests.support.synthetic_run import make_run
 
@@ -24,6 +25,12 @@ KINDS: dict[str, Options] = {
     "stolen": Options(blocks=3, window_s=3.0, steal=(("slo_aware", 2),)),
     "lost": Options(blocks=3, window_s=3.0, steal_always=tuple(("slo_aware", block) for block in (1, 2, 3))),
     "invalid": Options(blocks=3, window_s=3.0, pm_qos_held=False),
+    "pods": Options(blocks=3, window_s=3.0, pods=True, modes=POD_MODES),
+    "apart": Options(blocks=3, window_s=3.0, pods=True, modes=POD_MODES, shares_machine=False),
+    "not_injected": Options(
+        blocks=3, window_s=3.0, pods=True, modes=POD_MODES,
+        faults={("slo_aware", block): "not_injected" for block in (1, 2, 3)},
+    ),
     "partial": Options(blocks=3, window_s=3.0, stop_after=4),
     "empty": Options(blocks=3, window_s=3.0, stop_after=0),
     "single": Options(blocks=3, window_s=3.0, modes={"baseline": THREE_MODES["baseline"]}),

@@ -44,3 +44,16 @@ def test_name_cannot_become_a_formula(view_of):
     text = csv_table.render(dataclasses.replace(view, cells=cells))
     assert ",'=cmd()," in text
     assert ",=cmd()," not in text
+
+
+def test_the_quota_of_best_effort_has_a_line_for_each_figure_that_is_a_limit(view_of):
+    rows = [
+        row for row in csv.DictReader(io.StringIO(csv_table.render(view_of("pods")))) if "best_eff" in row["metric"]
+    ]
+    assert {row["mode"] for row in rows} == {"slo_aware"}
+    assert {row["metric"]: row["median"] for row in rows if "before_load" in row["metric"]} == {
+        "best_effort_quota_before_load_least_us": "98000",
+        "best_effort_quota_before_load_median_us": "98050",
+        "best_effort_quota_before_load_greatest_us": "98200",
+    }
+    assert len(rows) == 6

@@ -72,6 +72,41 @@ def test_invalid_run_is_greyed_and_says_why(page_of):
     assert '<body class="valid">' in page_of("good")
 
 
+def test_pods_that_were_not_injected_are_the_first_words_of_the_page(page_of):
+    page = page_of("not_injected")
+    assert "<h1>invalid: pods not injected: batch lacks label koordinator.sh/qosClass=BE" in page
+    assert '<body class="invalid">' in page
+
+
+def test_the_quota_is_drawn_once_for_each_mode_that_has_one(page_of, summary_of):
+    page = page_of("pods")
+    assert page.count('class="card quota"') == 1
+    assert page.count("quota of best effort and CPU use of the service in CPUs") == 2, "label and title of one drawing"
+    for item in summary_of("pods")["best_effort"]:
+        assert item["sentence"] in page
+    assert page.count('<td data-label="when">before the load</td>') == 4
+    assert page.count('<td data-label="when">window</td>') == 3
+    assert 'id="best-effort"' not in page_of("good")
+
+
+def test_setup_says_what_the_workloads_ran_on_and_what_a_shared_machine_means(page_of):
+    shared, apart = page_of("pods"), page_of("apart")
+    for text in ("v1.34.2", "containerd 2.1.6", "tested-node", "1.8.0, installed from its own manifests", "cgroupfs"):
+        assert text in shared
+    assert "Load generator and control plane ran on the tested machine: what they used" in shared
+    assert "not those of a cluster whose load comes from elsewhere" in shared
+    assert "Load generator and control plane ran on other machines" in apart
+    assert "ran on the tested machine" not in apart
+    assert "process: host processes in control groups of our own" in page_of("good")
+
+
+def test_a_run_of_pods_stands_beside_the_published_one(page_of):
+    page = page_of("pods")
+    assert page.count("published, other hardware") == 3
+    for figure in ("29.6", "65.1", "64.8", "+7.7", "+2.8", "+16.0", "+3.2"):
+        assert figure in page
+
+
 def test_partial_run_says_so(page_of):
     assert "Partial run." in page_of("partial")
     assert "Partial run." not in page_of("good")

@@ -49,6 +49,14 @@ def test_tripped_guard_names_figure_limit_and_count(view_of):
     assert "100 % of samples, limit 0 % of samples, in 9 of 9 measurements" in text
 
 
+@pytest.mark.parametrize("width", [40, 100])
+def test_pods_that_were_not_injected_are_the_first_words_of_the_verdict(view_of, width):
+    lines = terminal.render(view_of("not_injected"), width)
+    assert [line.tone for line in lines if line.text.startswith("✕ invalid: pods not injected: ")] == ["invalid"]
+    assert "INVALID" not in terminal.as_text(lines)
+    assert "INVALID  This run does not count" in terminal.as_text(terminal.render(view_of("invalid"), 100))
+
+
 def test_open_question_says_what_could_have_been_seen(view_of):
     text = " ".join(terminal.as_text(terminal.render(view_of("partial"), 200)).split())
     assert "INCONCLUSIVE" in text
