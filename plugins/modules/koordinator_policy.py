@@ -65,6 +65,13 @@ options:
         feature gate C(ConfigMapValidatingWebhook), as nothing can be written while its webhook is down.
     type: bool
     default: false
+  on_late:
+    description:
+      - Whether values that have not arrived by the deadline fail the task, or are told in RV(late) alone, as an
+        experiment that keeps them as the reason why its figures don't count needs it.
+    type: str
+    choices: [fail, report]
+    default: fail
   deadline_s:
     description: Seconds to wait at most until the values have arrived.
     type: int
@@ -99,6 +106,11 @@ findings:
   type: list
   elements: str
   sample: []
+late:
+  description: What has not arrived by the deadline, one sentence. Empty where all has.
+  returned: always
+  type: str
+  sample: ""
 waited_s:
   description: Seconds until every node had the values.
   returned: always
@@ -131,16 +143,19 @@ def _run(module: AnsibleModule, cluster: Kubectl) -> dict[str, Any]:
         params["policy"], params["namespace"], params["nodes"], params["features"], host, params["validate_on_server"]
     )
     task = koordinator_config.prepare(cluster, order)
-    begin = time.monotonic()
+    begin, late = time.monotonic(), ""
     if not module.check_mode:
         koordinator_config.carry_out(cluster, task)
-        koordinator_config.arrive(cluster, order, float(params["deadline_s"]))
+        late = koordinator_config.late(cluster, order, float(params["deadline_s"]))
+        if late and params["on_late"] == "fail":
+            raise koordinator_config.ConfigError(late)
     for text in task.findings:
         module.warn(text)
     result: dict[str, Any] = {
         "changed": task.changed,
         "data": task.data,
         "findings": list(task.findings),
+        "late": late,
         "waited_s": round(time.monotonic() - begin, 1),
     }
     if module._diff:
@@ -159,6 +174,7 @@ def main() -> None:
             "features": {"type": "str", "default": ""},
             "host": {"type": "dict", "default": {}, "options": HOST},
             "validate_on_server": {"type": "bool", "default": False},
+            "on_late": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
             "deadline_s": {"type": "int", "default": 120},
         },
         supports_check_mode=True,

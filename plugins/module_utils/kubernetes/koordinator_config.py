@@ -141,19 +141,20 @@ def carry_out(cluster: Kubectl, task: Task) -> None:
         )
 
 
-def arrive(cluster: Kubectl, order: Order, deadline_s: float) -> None:
-    """Wait until every node's NodeSLO has the policy's values. Raises ConfigError and KubectlError."""
+def late(cluster: Kubectl, order: Order, deadline_s: float) -> str:
+    """Wait until every node's NodeSLO has the policy's values; return what is missing by then. Raises KubectlError."""
     missing: list[str] = []
 
     def has_arrived() -> bool:
         missing[:] = [text for name in order.nodes for text in [_missing(cluster, order, name)] if text]
         return not missing
 
-    if not wait(has_arrived, deadline_s):
-        raise ConfigError(
-            f"{'; '.join(missing)}: after {deadline_s:g} s the policy has not arrived; look with: kubectl -n "
-            f"{order.namespace} logs deployment/{names.MANAGER}"
-        )
+    if wait(has_arrived, deadline_s):
+        return ""
+    return (
+        f"{'; '.join(missing)}: after {deadline_s:g} s the policy has not arrived; look with: kubectl -n "
+        f"{order.namespace} logs deployment/{names.MANAGER}"
+    )
 
 
 def _missing(cluster: Kubectl, order: Order, name: str) -> str:

@@ -179,6 +179,10 @@ def policy_in_effect(scene: Scene) -> GuardResult:
     if unread:
         text = f"{unread[0]} was not read back after applying"
         return limits.result("policy_in_effect", scene.limits, None, text)
+    unmet = [key for key in sorted(wanted) if applied[key] != wanted[key]]
+    if unmet:
+        text = f"{unmet[0]} was {applied[unmet[0]]!r} after applying, wanted was {wanted[unmet[0]]!r}"
+        return limits.result("policy_in_effect", scene.limits, float(len(unmet)), text)
     after = scene.policy.get("after") or {}
     late = [key for key in sorted(after) if after[key] != applied.get(key)]
     bad, readings = len(late), len(after)

@@ -27,9 +27,12 @@ VALUES_S = 20
 #: Seconds for which no value may have changed before load is sent.
 QUIET_S = 1.0
 _POLICY_S = 60
+_LATE_S = 3
 _PROGRESS = "batch-progress.txt"
 _COLOCATION, _THRESHOLD = "colocation-config", "resource-threshold-config"
-_TIER = "best_effort"
+#: The key under which it is told whether the node's NodeSLO has the policy; it is read once, and not by samples.
+_NODE_SLO = "cluster/NodeSLO"
+_ARRIVED = "as the policy"
 
 
 class PodWorkloadsError(Exception):
@@ -68,6 +71,7 @@ class PodWorkloads:
         self._run_id = run_id
         self._node = testbed.tested
         self._service = pod_manifests.service(testbed, cluster, testbed.service.pod)
+        self._late = ""
         self._given: Mapping[str, Any] | None = None
         self._address = ""
         self._wrote_static = False
@@ -103,10 +107,11 @@ class PodWorkloads:
         values = self._values(order, found)
         if order.engine == "static":
             values = self._write_static(order, found, values)
-        unsettled = {key: text for key, text in values["unsettled"].items()}
+        arrival = self._arrival()
         policy = {
-            "wanted": {**values["policy_values"], **unsettled},
-            "applied": dict(values["policy_values"]),
+            "wanted": {**values["policy_values"], **values["unsettled"], **arrival["wanted"]},
+            "applied": {**values["policy_values"], **arrival["applied"]},
+            "after": arrival["applied"],
             "pods": self._told(order, found),
             "cluster": self._cluster_entry(order, found, "before"),
         }
@@ -151,11 +156,20 @@ class PodWorkloads:
             "nodes": [self._cluster.node_name],
             "features": koordinator.features,
             "host": koordinator.host,
-            "deadline_s": _POLICY_S,
+            "on_late": "report",
+            # Who did not answer once is not waited for that long again.
+            "deadline_s": _LATE_S if self._late else _POLICY_S,
         }
         self._given = None
-        self._cluster.api.run("koordinator_policy", arguments)
-        self._given = policy
+        self._late = str(self._cluster.api.run("koordinator_policy", arguments)["late"])
+        if not self._late:
+            self._given = policy
+
+    def _arrival(self) -> dict[str, dict[str, str]]:
+        """Return for the policy document whether Koordinator's manager has handed the policy on to the node."""
+        if self._cluster.koordinator is None:
+            return {"wanted": {}, "applied": {}}
+        return {"wanted": {_NODE_SLO: _ARRIVED}, "applied": {_NODE_SLO: self._late or _ARRIVED}}
 
     def _service_entry(self) -> dict[str, Any]:
         return {

@@ -53,6 +53,7 @@ class FakePods:
         self.host = host
         self.name = "api"
         self.lacks: list[str] = []
+        self.late = ""
         self.asked: list[tuple[str, dict]] = []
         host.run = self.run
         self.usual = type(host).run
@@ -84,7 +85,7 @@ class FakePods:
                 "moving_files": {"best_effort/quota_us": "/sys/q"} if args["moving"] else {},
                 "unsettled": {"batch/cpu.shares": "512"} if args["policy"] else {},
             }
-        return {}
+        return {"late": self.late}
 
     def of(self, module, **chosen):
         return [args for name, args in self.asked if name == module and chosen.items() <= args.items()]
@@ -180,8 +181,10 @@ def test_under_koordinator_the_pod_asks_to_be_injected_and_its_values_are_waited
     assert entry["containers"] == [{"requests": asked, "limits": asked}]
     assert (entry["qos"], values["policy"]) == ("BE", POLICY)
     # What is not there yet is what is wanted, and the guard sees the difference.
-    assert prepared.policy["wanted"] == {"batch/cpu.shares": "512"}
-    assert prepared.policy["applied"] == {"batch/cpu.shares": "2"}
+    arrived = {"cluster/NodeSLO": "as the policy"}
+    assert prepared.policy["wanted"] == {"batch/cpu.shares": "512", **arrived}
+    assert prepared.policy["applied"] == {"batch/cpu.shares": "2", **arrived}
+    assert prepared.policy["after"] == arrived
     assert prepared.policy["cluster"]["batch_cpu_milli"] == {"asked": 500, "before": 1500}
     assert prepared.policy["pods"]["batch"]["expected"]["limited"] is False
 
@@ -197,6 +200,15 @@ def test_what_was_not_injected_reaches_the_guards(pods, api):
     prepared = pods.prepare(order("koordinator", POLICY), 40)
     assert prepared.policy["pods"]["batch"]["lacks"] == ["label koordinator.sh/qosClass=BE"]
     assert prepared.policy["pods"]["service"]["lacks"] == []
+
+
+def test_a_policy_that_does_not_arrive_is_kept_as_the_reason_and_not_waited_for_long_again(pods, api):
+    api.late = "NodeSLO n1: …; after 60 s the policy has not arrived"
+    prepared = pods.prepare(order("koordinator", POLICY), 40)
+    assert prepared.policy["wanted"]["cluster/NodeSLO"] != prepared.policy["applied"]["cluster/NodeSLO"]
+    pods.prepare(order("koordinator", POLICY), 40)
+    first, second = api.of("koordinator_policy")
+    assert (first["on_late"], first["deadline_s"] > second["deadline_s"]) == ("report", True)
 
 
 def test_the_sampler_sees_containers_agents_and_what_the_cluster_itself_uses(pods):
