@@ -14,7 +14,12 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.kubernetes impo
 
 CLUSTER = ("etcd", "kubernetes", "containerd", "crictl")
 # Scenarios whose programs are built from pinned Go modules, by the groups of them.
-BUILT = {"kubernetes": CLUSTER, "kubernetes_nodes": CLUSTER, "koordinator": (*CLUSTER, "koordinator")}
+BUILT = {
+    "kubernetes": CLUSTER,
+    "kubernetes_nodes": CLUSTER,
+    "koordinator": (*CLUSTER, "koordinator"),
+    "matrix_pods": (*CLUSTER, "koordinator"),
+}
 # An emulated machine; and a guest whose parts other scenarios and tests/kernel cover but for the start of the host.
 LONG = frozenset({"cgroup_qemu", "bandwidth_boot"})
 PROGRAMS = Path("~/.cache/colocation-testbed/kubernetes").expanduser()
