@@ -24,11 +24,11 @@ def policy(path):
 
 def guards(path):
     found = json.loads((path / "validity.json").read_text(encoding="utf-8"))
-    return {item["guard"]: item for item in (found["guards"] if isinstance(found, dict) else found)}
+    return {item["guard"]: item for item in found}
 
 
 def samples(path):
-    lines = (path / "nodes" / "tested-node" / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (path / "nodes" / "tested-node.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 
