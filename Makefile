@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 RUN_STAMP := $(VENV)/.requirements.txt.stamp
 TEST_STAMP := $(VENV)/.requirements-test.txt.stamp
 PLAYBOOKS := preflight provision tune calibrate bandwidth compare report reset
-BENCHMARKS := matrix node bandwidth
+BENCHMARKS := matrix node bandwidth kubernetes
 # Debian packages that only tests need; what a testbed needs is installed by its roles.
 TEST_PACKAGES := git make gcc libc6-dev iproute2 util-linux procps chromium chromium-driver shellcheck fuse3 libfuse3-3 \
 	clang-14 iperf3 user-mode-linux
@@ -65,6 +65,7 @@ bench: $(BENCHMARKS:%=bench-%) ## Run every benchmark
 bench-matrix: ## Run the matrix benchmark and write results/bench/matrix.json
 bench-node: ## Time module cgroup with 200 groups and write results/bench/node.json
 bench-bandwidth: ## Measure exactness, speed and cost of bandwidth; parts with ARGS="--only accuracy,cpu"
+bench-kubernetes: ## Run the matrix on pods of a cluster of this machine and write results/bench/kubernetes.json
 $(BENCHMARKS:%=bench-%): bench-%: $(RUN_STAMP)
 	PYTHONPATH=$(CURDIR)/collections $(BIN)/python -m tools.bench $* $(ARGS)
 

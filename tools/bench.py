@@ -1,7 +1,8 @@
 """Run a benchmark, print its figures and write them to results/bench/<name>.json.
 
 `python -m tools.bench matrix [--blocks N] [--run DIRECTORY]`, `python -m tools.bench node [--rounds N]`,
-`python -m tools.bench bandwidth [--only PART,…]`, or `make bench-matrix`, `make bench-node`, `make bench-bandwidth`.
+`python -m tools.bench bandwidth [--only PART,…]`, `python -m tools.bench kubernetes [--blocks N] [--run DIRECTORY]`, or
+`make bench-matrix`, `make bench-node`, `make bench-bandwidth`, `make bench-kubernetes`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ RESULTS = ROOT / "results"
 ADDED_LATENCY_GOAL_PCT = 1.0
 WORK_KEPT_GOAL_PCT = 98.0
 RERUN_GOAL_S = 15.0
+#: One machine that carries a whole cluster.
+KUBERNETES_INVENTORY = "inventories/kubernetes_local"
 
 
 Judge = Callable[[dict[str, float]], bool]
@@ -78,12 +81,13 @@ def machine(manifest: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def matrix_figures(manifest: dict[str, Any], summary: dict[str, Any]) -> list[Figure]:
+def matrix_figures(manifest: dict[str, Any], summary: dict[str, Any], prefix: str = "") -> list[Figure]:
     """Return the figures of one run of the three-mode matrix, default colocation as the peer."""
     schedule = manifest["schedule"]
     where = {
         "method": f"{schedule['blocks']} shuffled blocks of {schedule['window_s']} s, the same arrivals in every mode"
-        " of a block; change against the block's own baseline, 95 % bootstrap interval over blocks",
+        " of a block; change against the block's own baseline, 95 % bootstrap interval over blocks"
+        f"{on_cluster(manifest)}",
         "verdict": summary["verdict"]["result"],
         "machine": machine(manifest),
     }
@@ -95,15 +99,30 @@ def matrix_figures(manifest: dict[str, Any], summary: dict[str, Any]) -> list[Fi
     for mode, goal, judge in modes:
         for metric in ("p90", "p99"):
             effect = only(summary["effects"], "effects", mode=mode, metric=f"{metric}_us")
-            figures.append(figure(f"{mode}_{metric}_added_pct", effect["change_pct"], goal, judge, where))
+            figures.append(figure(f"{prefix}{mode}_{metric}_added_pct", effect["change_pct"], goal, judge, where))
     kept = only(summary["gains"], "gains", mode="slo_aware")["batch_work_kept_pct"]
-    figures.append(figure("batch_work_kept_pct", kept, f">= {WORK_KEPT_GOAL_PCT:g}", value_reaches_goal, where))
+    goal = f">= {WORK_KEPT_GOAL_PCT:g}"
+    figures.append(figure(f"{prefix}batch_work_kept_pct", kept, goal, value_reaches_goal, where))
     return figures
 
 
-def play(variables: dict[str, Any]) -> tuple[str, float]:
+def on_cluster(manifest: dict[str, Any]) -> str:
+    """Return the words about the cluster of a run on pods, empty for one on processes."""
+    cluster = manifest.get("cluster")
+    if manifest.get("substrate") != "pod" or not cluster:
+        return ""
+    koordinator = (cluster["koordinator"] or {}).get("version", "none")
+    place = "on the tested machine" if cluster["shares_machine"] else "elsewhere"
+    return (
+        f"; pods of Kubernetes {cluster['server_version']}, Koordinator {koordinator}, load generator and control plane"
+        f" {place}"
+    )
+
+
+def play(variables: dict[str, Any], inventory: str | None = None) -> tuple[str, float]:
     """Run site.yml with variables; return what it printed, which is also shown, and the seconds it took."""
-    argv = [str(Path(sys.executable).parent / "ansible-playbook"), "site.yml", "-e", json.dumps(variables)]
+    chosen = ["-i", inventory] if inventory else []
+    argv = [str(Path(sys.executable).parent / "ansible-playbook"), *chosen, "site.yml", "-e", json.dumps(variables)]
     env = os.environ | {"ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1"}
     started = time.monotonic()
     lines = []
@@ -143,21 +162,39 @@ def read(path: Path) -> dict[str, Any]:
     return parsed
 
 
-def bench_matrix(options: argparse.Namespace) -> list[Figure]:
-    """Measure the default matrix, or read the run that was named."""
+def run_of(options: argparse.Namespace, inventory: str | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Measure the default matrix of an inventory, or read the run that was named; return manifest and summary."""
     directory = options.run
     if directory is None:
         run_id = datetime.now(UTC).strftime("bench-%Y%m%d-%H%M%S")
-        play({"matrix_run_id": run_id, "matrix_blocks": options.blocks})
+        play({"matrix_run_id": run_id, "matrix_blocks": options.blocks}, inventory)
         directory = RESULTS / run_id
-    manifest, summary = read(directory / "manifest.json"), read(directory / "summary.json")
+    return read(directory / "manifest.json"), read(directory / "summary.json")
+
+
+def bench_matrix(options: argparse.Namespace) -> list[Figure]:
+    """Measure the default matrix, or read the run that was named."""
+    manifest, summary = run_of(options)
     return [*matrix_figures(manifest, summary), rerun_figure(machine(manifest))]
+
+
+def bench_kubernetes(options: argparse.Namespace) -> list[Figure]:
+    """Measure the matrix with workloads as pods, or read the run that was named."""
+    manifest, summary = run_of(options, KUBERNETES_INVENTORY)
+    substrate = manifest.get("substrate", "process")
+    if substrate != "pod":
+        raise BenchError(
+            f"the workloads of run {manifest['run_id']} were no pods (substrate {substrate}); name a run of"
+            f" {KUBERNETES_INVENTORY}"
+        )
+    return matrix_figures(manifest, summary, prefix="pod_")
 
 
 BENCHMARKS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "matrix": bench_matrix,
     "node": bench_node.bench,
     "bandwidth": bench_bandwidth.bench,
+    "kubernetes": bench_kubernetes,
 }
 
 

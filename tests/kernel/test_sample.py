@@ -124,6 +124,28 @@ def test_samples_are_as_documented_and_counters_never_fall(tool: Tool, busy: sub
     assert 0 < last["groups"]["batch"]["run_s"] - first["groups"]["batch"]["run_s"] <= counted * 1.2 + 0.05
 
 
+def test_a_group_is_found_by_its_path_and_lives_while_it_has_a_task(tool: Tool, busy: subprocess.Popen[bytes]) -> None:
+    place = f"{GROUP_ROOT}/batch"
+    spec = spec_of(
+        tool,
+        groups=[],
+        group_paths={"pod": place},
+        work={"batch": {"kind": "cpu_time", "group": "pod"}},
+        processes={"container": {"group_path": place, "group": "batch"}},
+    )
+    process = tool.start("sample", **spec)
+    assert wait(lambda: (tool.directory / "samples.jsonl").exists() and len(tool.samples()) > 3, 20)
+    busy.kill()
+    busy.wait(10)
+    dead = {"alive": False, "group": None}
+    assert wait(lambda: tool.samples()[-1]["processes"]["container"] == dead, 10)
+    assert tool.stop(process) == ""
+    first, last = tool.samples()[0], tool.samples()[-1]
+    assert first["processes"]["container"] == {"alive": True, "group": "batch"}
+    assert list(first["groups"]) == ["pod"]
+    assert last["work"]["batch"]["done"] > first["work"]["batch"]["done"]
+
+
 def test_the_clock_does_not_drift(tool: Tool, busy: subprocess.Popen[bytes]) -> None:
     process = tool.start("sample", **spec_of(tool, interval_s=0.1))
     assert wait(lambda: (tool.directory / "samples.jsonl").exists() and len(tool.samples()) > 25, 20)

@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.colocation.testbed.plugins.plugin_utils.report import build, digest
 from tests.report import browser as chromium
 from tests.support import synthetic_bandwidth_run
+from tests.support.synthetic_pods import POD_MODES
 from tests.support.synthetic_readings import THREE_MODES, Behaviour, Options
 from tests.support.synthetic_run import make_run
 
@@ -29,6 +30,7 @@ RUNS = {
         noise=0.2,
         modes={**THREE_MODES, "colocation": Behaviour(latency_factor=60.0)},
     ),
+    "pods": Options(run_id="pods", blocks=3, window_s=3.0, pods=True, modes=POD_MODES),
     "invalid": Options(run_id="invalid", blocks=3, window_s=3.0, pm_qos_held=False),
     "grid": Options(
         run_id="grid",

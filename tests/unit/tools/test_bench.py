@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,45 @@ def test_names_are_those_that_others_look_for() -> None:
 )
 def test_goal_is_judged_by_the_upper_end_and_never_without_data(slo_p99: dict[str, float] | None, holds: bool) -> None:
     assert by_name(summary(slo_p99))["slo_aware_p99_added_pct"].holds is holds
+
+
+def kubernetes_run(folder: Path, **changes: Any) -> Path:
+    cluster = {"server_version": "v1.34.2", "koordinator": {"version": "1.8.0"}, "shares_machine": True}
+    folder.mkdir()
+    (folder / "manifest.json").write_text(
+        json.dumps({**MANIFEST, "run_id": "r", "substrate": "pod", "cluster": cluster} | changes)
+    )
+    (folder / "summary.json").write_text(json.dumps(summary(interval(0.2, 0.0, 0.4))))
+    return folder
+
+
+def test_pods_have_names_of_their_own_and_say_what_they_ran_on(tmp_path: Path) -> None:
+    options = argparse.Namespace(run=kubernetes_run(tmp_path / "run"), blocks=3)
+    found = {figure.name: figure for figure in bench.bench_kubernetes(options)}
+    assert {"pod_slo_aware_p90_added_pct", "pod_slo_aware_p99_added_pct", "pod_batch_work_kept_pct"} <= set(found)
+    assert all(name.startswith("pod_") for name in found)
+    assert found["pod_slo_aware_p99_added_pct"].value == 0.2
+    assert found["pod_slo_aware_p99_added_pct"].holds
+    method = found["pod_slo_aware_p99_added_pct"].method
+    assert "pods of Kubernetes v1.34.2, Koordinator 1.8.0, load generator and control plane on the tested" in method
+
+
+def test_a_run_of_processes_is_no_benchmark_of_kubernetes(tmp_path: Path) -> None:
+    options = argparse.Namespace(run=kubernetes_run(tmp_path / "run", substrate="process"), blocks=3)
+    with pytest.raises(bench.BenchError, match=r"were no pods \(substrate process\)"):
+        bench.bench_kubernetes(options)
+
+
+def test_the_matrix_on_pods_is_played_with_its_inventory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "ansible-playbook"
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(bench.sys, "executable", str(tmp_path / "python"))
+    assert bench.play({"matrix_blocks": 3}, bench.KUBERNETES_INVENTORY)[0].splitlines() == [
+        "-i", "inventories/kubernetes_local", "site.yml", "-e", '{"matrix_blocks": 3}',
+    ]  # fmt: skip
+    assert (bench.ROOT / bench.KUBERNETES_INVENTORY / "hosts.yml").is_file()
+    assert bench.play({})[0].splitlines()[0] == "site.yml"
 
 
 def test_kept_work_is_judged_by_its_value() -> None:
