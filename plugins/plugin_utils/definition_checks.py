@@ -96,7 +96,7 @@ def _mode_as_a_whole(value: Mapping[str, Any], where: str) -> Iterator[str]:
         )
     if has_policy and "batch" not in value["workloads"]:
         yield f"{where}.workloads: has no batch, which the policy is about; add batch, or set policy and engine to none"
-    if "batch_work_kept_pct" in value.get("objectives", {}) and "batch" not in value["workloads"]:
+    if value.get("objectives", {}).get("batch_work_kept_pct") is not None and "batch" not in value["workloads"]:
         yield f"{where}.objectives.batch_work_kept_pct: the mode runs no batch workload; add batch to workloads"
 
 
@@ -119,7 +119,7 @@ def _objectives(value: Any, where: str) -> Iterator[str]:
     yield from _keys(value, where, (), OBJECTIVES)
     if isinstance(value, Mapping):
         for key, item in value.items():
-            if key in OBJECTIVES:
+            if key in OBJECTIVES and item is not None:
                 yield from _number(item, f"{where}.{key}", 0, 1000)
 
 
@@ -134,7 +134,8 @@ def normal_mode(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
         "policy": None if value["policy"] in (None, "none") else value["policy"],
         "engine": value["engine"],
         "service_slowdown_pct": value.get("service_slowdown_pct", 0),
-        "objectives": dict(value.get("objectives", {})),
+        # A null takes an objective away that the definition below has.
+        "objectives": {key: item for key, item in value.get("objectives", {}).items() if item is not None},
     }
 
 

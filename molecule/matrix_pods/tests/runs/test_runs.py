@@ -47,7 +47,7 @@ def test_pods_were_what_the_modes_say(guard):
 
 
 def test_best_effort_had_what_its_batch_resources_come_to():
-    for path in measurements("koordinator", "slo_aware_koordinator"):
+    for path in measurements("koordinator", "slo_aware"):
         found = policy(path)
         applied = found["applied"]
         # 500 milli-cores: 500·1024/1000 shares; 512 MiB; quotas are lifted while suppress is by quota.
@@ -60,7 +60,7 @@ def test_best_effort_had_what_its_batch_resources_come_to():
 
 def test_suppress_moved_the_quota_of_best_effort():
     seen = set()
-    for path in measurements("koordinator", "slo_aware_koordinator"):
+    for path in measurements("koordinator", "slo_aware"):
         seen |= {sample["policy"]["best_effort/quota_us"] for sample in samples(path)}
     assert len(seen - {"-1", None}) >= 2
 

@@ -188,3 +188,12 @@ def test_definitions_are_json(tmp_path: Path) -> None:
     found = load_definitions(ROOT)
     for value in (found.modes, found.policies, found.aggressors):
         assert yaml.safe_load(yaml.safe_dump(dict(value))) == value
+
+
+def test_a_null_takes_an_objective_away():
+    given = {
+        "slo_aware": {"policy": "koordinator", "engine": "koordinator", "objectives": {"batch_work_kept_pct": None}}
+    }
+    found = definitions.load_definitions(ROOT, ["slo_aware"], given).modes["slo_aware"]
+    assert found["objectives"] == {"p90_added_pct": 5, "p99_added_pct": 5}
+    assert found["engine"] == "koordinator"
