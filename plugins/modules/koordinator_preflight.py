@@ -11,8 +11,8 @@ short_description: Tell whether Koordinator can be installed into a cluster
 version_added: 0.1.0
 description:
   - Looks at version and nodes of the cluster, at who has installed Koordinator already, at definitions, priority
-    classes and namespaces of other owners, and at labels that keep webhooks away from pods. All that stands in the
-    way is told at once.
+    classes, webhooks and namespaces of other owners, and at labels that keep webhooks away from pods. All that stands
+    in the way is told at once.
   - A Koordinator that the platform brings itself is no problem. It is told, and must be left alone.
   - Changes nothing.
 extends_documentation_fragment:
@@ -90,6 +90,13 @@ remarks:
   type: list
   elements: str
   sample: []
+node_keys:
+  description: Labels and annotations of Koordinator's domain that nodes have although nobody has installed it. Somebody
+    set them by hand, so a removal must keep them.
+  returned: always
+  type: list
+  elements: str
+  sample: [node.koordinator.sh/cpu-reclaim-ratio]
 """
 
 from typing import Any
@@ -115,19 +122,23 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    names = ("method", "release", "release_namespace", "nodes", "workload_namespaces", "removal")
+    names = ("method", "release", "release_namespace", "nodes", "workload_namespaces", "removal", "crds")
     order = koordinator_preflight.Order(*(module.params[name] for name in names))
     try:
         cluster = koordinator_preflight.read(Kubectl(tuple(module.params["kubectl"])))
         found = koordinator_preflight.judge(cluster, order)
     except KubectlError as exc:
         module.fail_json(msg=str(exc))
-    problems = koordinator_preflight.left_out(found.problems, module.params["crds"])
     for text in found.remarks:
         module.warn(text)
-    result: dict[str, Any] = {"owner": found.owner, "server_version": cluster.version, "remarks": list(found.remarks)}
-    if problems:
-        module.fail_json(msg="; ".join(problems), problems=list(problems), **result)
+    result: dict[str, Any] = {
+        "owner": found.owner,
+        "server_version": cluster.version,
+        "remarks": list(found.remarks),
+        "node_keys": list(found.node_keys),
+    }
+    if found.problems:
+        module.fail_json(msg="; ".join(found.problems), problems=list(found.problems), **result)
     module.exit_json(changed=False, **result)
 
 

@@ -175,13 +175,29 @@ def test_an_installation_by_manifests_goes_by_its_labels(run: Any, cluster: Fake
     cluster.put(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "w", "labels": dict([*labels.items()][:1])}}
     )
-    predicted = run(koordinator_leftovers, uninstall=True, _ansible_check_mode=True)
+    predicted = run(koordinator_leftovers, method="manifests", _ansible_check_mode=True)
     assert cluster.changes() == []
-    done = run(koordinator_leftovers, uninstall=True, deadline_s=5)
+    done = run(koordinator_leftovers, method="manifests", deadline_s=5)
     assert done["removed"] == predicted["removed"]
     assert done["removed"][0] == "DaemonSet koordinator-system/koordlet: deleted"
     assert sorted(cluster.objects) == [("Namespace", "", "w"), ("Node", "", "n1")]
-    assert run(koordinator_leftovers, uninstall=True)["changed"] is False
+    assert run(koordinator_leftovers, method="manifests")["changed"] is False
+
+
+def test_leftovers_of_others_stay_and_are_named(run: Any, cluster: FakeCluster) -> None:
+    definition = {
+        "apiVersion": "x/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "nodeslos.slo.koordinator.sh"},
+    }
+    release = {"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "s"}
+    cluster.put({**definition, "metadata": {**definition["metadata"], "annotations": release}})
+    text = "CustomResourceDefinition nodeslos.slo.koordinator.sh"
+    done = run(koordinator_leftovers, method="manifests", deadline_s=5)
+    assert done["left"] == [f"{text}: left, as it is of Helm release s/r"]
+    assert run(koordinator_leftovers, method="helm", release="other", release_namespace="s")["changed"] is False
+    gone = run(koordinator_leftovers, method="helm", release="r", release_namespace="s", deadline_s=5)
+    assert (gone["removed"], gone["left"]) == ([f"{text}: deleted"], [])
 
 
 def test_preflight_tells_everything(run: Any, cluster: FakeCluster) -> None:

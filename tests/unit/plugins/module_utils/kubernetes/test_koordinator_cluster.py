@@ -12,6 +12,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes impo
     koordinator_config,
     koordinator_leftovers,
     koordinator_names,
+    koordinator_owner,
     koordinator_preflight,
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.policy import koordinator
@@ -21,6 +22,7 @@ from tests.support.fake_cluster import FakeCluster
 
 OURS = {"app.kubernetes.io/managed-by": "colocation-testbed"}
 RELEASE = {"meta.helm.sh/release-name": "koordinator", "meta.helm.sh/release-namespace": "default"}
+OTHER_RELEASE = {"meta.helm.sh/release-name": "koord", "meta.helm.sh/release-namespace": "platform"}
 SPACE = koordinator_names.NAMESPACE
 
 
@@ -48,6 +50,7 @@ def judge(*items: dict[str, Any], method: str = "manifests", version: str = "v1.
         ["n1"],
         ["workloads"],
         order.get("removal", False),
+        order.get("crds", {}),
     )
     found = koordinator_preflight.judge(koordinator_preflight.read(cluster.kubectl), what)
     assert cluster.changes() == []
@@ -67,20 +70,44 @@ def test_an_empty_cluster_is_ready(method: str) -> None:
         (
             [node(), definition("nodeslos.slo.koordinator.sh")],
             "manifests",
-            "definition nodeslos.slo.koordinator.sh: is there already and belongs to somebody else; leave it out of "
-            "the installation with crds.nodeslos: false",
+            "definition nodeslos.slo.koordinator.sh: there already, of somebody else; leave it out of the installation "
+            "with crds.nodeslos: false among koordinator_values, or remove it; look with: kubectl get crd nodeslos.slo",
+        ),
+        (
+            [node(), definition("nodeslos.slo.koordinator.sh"), definition("devices.scheduling.koordinator.sh")],
+            "helm",
+            "definition devices.scheduling.koordinator.sh, nodeslos.slo.koordinator.sh: there already, of",
         ),
         (
             [node(), definition("podgroups.scheduling.sigs.k8s.io", annotations=RELEASE)],
             "manifests",
-            "belongs to Helm release default/koordinator",
+            "there already, of Helm release default/koordinator",
+        ),
+        (
+            [node(), definition("podgroups.scheduling.sigs.k8s.io", annotations=OTHER_RELEASE)],
+            "helm",
+            "there already, of Helm release platform/koord",
         ),
         (
             [node(), definition("nodeslos.slo.koordinator.sh", labels=OURS)],
             "helm",
-            "belongs to an installation by manifests",
+            "there already, of an installation by manifests",
         ),
-        ([node(), made("PriorityClass", "koord-batch")], "helm", "priority class koord-batch: is there already"),
+        (
+            [node(), made("PriorityClass", "koord-batch")],
+            "helm",
+            "PriorityClass koord-batch: there already, of somebody else; remove that installation first",
+        ),
+        (
+            [node(), made("MutatingWebhookConfiguration", koordinator_names.MUTATING)],
+            "manifests",
+            "MutatingWebhookConfiguration koordinator-mutating-webhook-configuration: there already, of somebody else",
+        ),
+        (
+            [node(), made("Namespace", "workloads")],
+            "manifests",
+            "namespace workloads: exists and is not ours, and what is in it would not be left alone",
+        ),
         (
             [node(), made("Namespace", SPACE)],
             "helm",
@@ -145,14 +172,26 @@ def test_a_platforms_own_is_left_alone() -> None:
     assert "which is left alone" in found.remarks[0]
 
 
-def test_definitions_that_are_left_out_may_be_anothers() -> None:
-    problems = ["definition nodeslos.slo.koordinator.sh: x", "definition podgroups.y: x", "node n1: x"]
-    assert koordinator_preflight.left_out(problems, {"nodeslos": False, "podgroups": True}) == (
-        problems[1],
-        problems[2],
-    )
-    assert koordinator_preflight.left_out(problems, {"managed": False}) == (problems[2],)
-    assert koordinator_preflight.left_out(problems, {}) == tuple(problems)
+@pytest.mark.parametrize("method", ["manifests", "helm"])
+def test_definitions_that_are_left_out_may_be_anothers(method: str) -> None:
+    theirs = [definition("nodeslos.slo.koordinator.sh"), definition("podgroups.scheduling.sigs.k8s.io")]
+    (left,) = judge(node(), *theirs, method=method, crds={"nodeslos": False, "podgroups": True}).problems
+    assert left.startswith("definition podgroups.scheduling.sigs.k8s.io: there already")
+    assert judge(node(), *theirs, method=method, crds={"managed": False}).problems == ()
+
+
+@pytest.mark.parametrize("method", ["manifests", "helm"])
+def test_all_definitions_of_one_owner_are_refused_in_one_sentence(method: str) -> None:
+    groups = [*koordinator_names.SHARED_CRDS, *(f"things.{group}" for group in koordinator_names.CRD_GROUPS)]
+    (problem,) = judge(node(), *(definition(name) for name in groups), method=method).problems
+    assert all(name in problem for name in groups)
+
+
+def test_what_users_wrote_on_nodes_before_is_known() -> None:
+    marked = {**node(), "metadata": {**node()["metadata"], "labels": {"node.koordinator.sh/cpu-reclaim-ratio": "0.8"}}}
+    assert judge(marked).node_keys == ("node.koordinator.sh/cpu-reclaim-ratio",)
+    # Those of a Koordinator that runs are its own.
+    assert judge(marked, made("DaemonSet", "koordlet", SPACE, labels=OURS)).node_keys == ()
 
 
 POLICY: dict[str, Any] = {
@@ -295,28 +334,54 @@ def test_what_comes_back_is_told() -> None:
         koordinator_leftovers.clean_nodes(cluster.kubectl, patches, [], 0)
 
 
-def test_objects_that_are_left_are_found_and_others_are_not() -> None:
+BY_MANIFESTS = koordinator_owner.Installation("manifests")
+BY_HELM = koordinator_owner.Installation("helm", "koordinator", "default")
+
+
+@pytest.mark.parametrize(
+    ("installation", "metadata"), [(BY_MANIFESTS, {"labels": OURS}), (BY_HELM, {"annotations": RELEASE})]
+)
+def test_objects_that_are_ours_are_found(installation: Any, metadata: dict[str, Any]) -> None:
+    items = [
+        made("MutatingWebhookConfiguration", koordinator_names.MUTATING, **metadata),
+        made("PriorityClass", "koord-batch", **metadata),
+        definition("elasticquotas.scheduling.sigs.k8s.io", **metadata),
+        definition("nodeslos.slo.koordinator.sh", **metadata),
+        made("Namespace", SPACE, **metadata),
+    ]
+    cluster = FakeCluster([*items, made("PriorityClass", "system-node-critical"), definition("certs.example.org")])
+    found = koordinator_leftovers.objects(cluster.kubectl, SPACE, installation)
+    assert [item["metadata"]["name"] for item in found.ours] == [item["metadata"]["name"] for item in items]
+    assert found.left == ()
+
+
+@pytest.mark.parametrize("installation", [BY_MANIFESTS, BY_HELM])
+def test_objects_of_others_are_left_and_named_with_their_owner(installation: Any) -> None:
     cluster = FakeCluster(
         [
-            made("MutatingWebhookConfiguration", koordinator_names.MUTATING),
+            made("ValidatingWebhookConfiguration", koordinator_names.VALIDATING),
             made("PriorityClass", "koord-batch"),
-            made("PriorityClass", "system-node-critical"),
             definition("nodeslos.slo.koordinator.sh"),
-            definition("podgroups.scheduling.sigs.k8s.io"),
-            definition("elasticquotas.scheduling.sigs.k8s.io", labels=OURS),
-            definition("devices.scheduling.koordinator.sh", annotations=RELEASE),
+            definition("podgroups.scheduling.sigs.k8s.io", annotations=OTHER_RELEASE),
             made("Namespace", SPACE, labels={"controle-plane": "koordinator"}),
         ]
     )
-    found = [item["metadata"]["name"] for item in koordinator_leftovers.objects(cluster.kubectl, SPACE)]
-    assert found == [
-        koordinator_names.MUTATING,
-        "koord-batch",
-        "elasticquotas.scheduling.sigs.k8s.io",
-        "nodeslos.slo.koordinator.sh",
-        SPACE,
-    ]
-    assert koordinator_leftovers.objects(FakeCluster([made("Namespace", SPACE)]).kubectl, SPACE) == []
+    found = koordinator_leftovers.objects(cluster.kubectl, SPACE, installation)
+    assert found.ours == ()
+    assert found.left == (
+        "ValidatingWebhookConfiguration koordinator-validating-webhook-configuration: left, as it is of somebody else",
+        "PriorityClass koord-batch: left, as it is of somebody else",
+        "CustomResourceDefinition nodeslos.slo.koordinator.sh: left, as it is of somebody else",
+        "CustomResourceDefinition podgroups.scheduling.sigs.k8s.io: left, as it is of Helm release platform/koord",
+        "Namespace koordinator-system: left, as it is of somebody else",
+    )
+
+
+def test_another_release_is_not_ours_without_helm() -> None:
+    item = definition("nodeslos.slo.koordinator.sh", annotations=RELEASE)
+    assert BY_HELM.owns(item)
+    assert not BY_MANIFESTS.owns(item)
+    assert not koordinator_owner.Installation("helm", "koordinator", "elsewhere").owns(item)
 
 
 def test_who_still_runs_is_seen() -> None:
