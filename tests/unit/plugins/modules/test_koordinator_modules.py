@@ -12,6 +12,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import c
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import best_effort_root, koordinator_ladder
 from ansible_collections.colocation.testbed.plugins.module_utils.policy import koordinator
 from ansible_collections.colocation.testbed.plugins.modules import (
+    cluster_record,
     koordinator_leftovers,
     koordinator_node,
     koordinator_policy,
@@ -248,3 +249,18 @@ def test_a_node_is_recorded(run: Any, tmp_path: Any, monkeypatch: pytest.MonkeyP
 
 def test_sources_that_cannot_be_had_are_told(run: Any) -> None:
     assert "/nowhere/go is not there" in run(koordinator_source, go="/nowhere/go")["msg"]
+
+
+def test_what_is_in_a_cluster_is_noted_once_and_forgotten_once(run: Any, tmp_path: Any) -> None:
+    where = {"state_dir": str(tmp_path / "state"), "part": "koordinator", "kubectl": ["kubectl", "--context", "lab"]}
+    first = {**where, "settings": {"method": "helm"}}
+    assert run(cluster_record, **first, _ansible_check_mode=True, _ansible_diff=True)["changed"] is True
+    assert run(cluster_record, **where, state="read")["records"] == []
+    assert run(cluster_record, **first)["changed"] is True
+    assert run(cluster_record, **{**first, "settings": {"method": "other"}})["changed"] is False
+    (noted,) = run(cluster_record, state="read", state_dir=where["state_dir"])["records"]
+    assert (noted["settings"], noted["goes_with_its_cluster"]) == ({"method": "helm"}, False)
+    assert run(cluster_record, **{**where, "kubectl": ["kubectl"]}, state="read")["records"] == []
+    assert run(cluster_record, **where, state="absent")["changed"] is True
+    assert run(cluster_record, **where, state="absent")["changed"] is False
+    assert "say what goes into which cluster" in run(cluster_record, state_dir=where["state_dir"])["msg"]
