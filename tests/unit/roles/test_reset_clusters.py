@@ -6,25 +6,22 @@ The cluster is a stand-in behind kubectl's command line; the plays, roles and mo
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tooling import ROOT, checkout_environment
+from tooling import ROOT
 
 from ansible_collections.colocation.testbed.plugins.module_utils import journal
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import cluster_record, koordinator_node
-from tests.support import kubectl_standin
+from tests.support import kubectl_standin, small_play
 
 OURS = {"app.kubernetes.io/managed-by": "colocation-testbed"}
 PART = {**OURS, "app.kubernetes.io/part-of": "koordinator"}
 SPACE, WORKLOADS = "koordinator-system", "colocation-testbed"
 REFUSED = "The connection to the server 192.0.2.1:6443 was refused - did you specify the right host or port?"
-PLAY: list[dict[str, Any]] = [
-    {"hosts": "tested", "gather_facts": False, "roles": [{"role": "colocation.testbed.reset"}]},
-]
+TASKS = [{"ansible.builtin.include_role": {"name": "colocation.testbed.reset"}}]
 
 
 def made(kind: str, name: str, namespace: str = "", **metadata: Any) -> dict[str, Any]:
@@ -62,10 +59,9 @@ class Host:
     """A host with a journal, and the cluster that it is a node of."""
 
     def __init__(self, place: Path) -> None:
-        self.cluster, self.state_dir, self.play = place / "cluster.json", place / "state", place / "play.yml"
+        self.place, self.cluster, self.state_dir = place, place / "cluster.json", place / "state"
         self.left_by_agent, self.own_file = place / "koordlet", place / "tuned"
         self.kubectl = (sys.executable, str(ROOT / "tests/support/kubectl_standin.py"), str(self.cluster))
-        self.play.write_text(json.dumps(PLAY))
         self.book = journal.of(str(self.state_dir))
         kubectl_standin.write(self.cluster, [*THEIRS, *INSTALLED])
 
@@ -80,20 +76,7 @@ class Host:
             place.mkdir()
 
     def reset(self, *words: str, **variables: Any) -> tuple[int, str]:
-        given = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-        hosts = {"node1": {**given, "node_state_dir": str(self.state_dir), **variables}}
-        inventory = self.play.with_name("hosts.json")
-        inventory.write_text(json.dumps({"tested": {"hosts": hosts}, "load": {}, "lab": {}}))
-        done = subprocess.run(
-            ["ansible-playbook", "-i", str(inventory), str(self.play), *words],
-            env=checkout_environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        return done.returncode, done.stdout + done.stderr
+        return small_play.play(self.place, TASKS, {"node_state_dir": str(self.state_dir), **variables}, *words)
 
     def objects(self) -> set[tuple[str, str]]:
         known = json.loads(self.cluster.read_text())["objects"]
