@@ -65,6 +65,10 @@ options:
         feature gate C(ConfigMapValidatingWebhook), as nothing can be written while its webhook is down.
     type: bool
     default: false
+  run_id:
+    description: Id of the run that the ConfigMap belongs to; a label.
+    type: str
+    default: ""
   deadline_s:
     description: Seconds to wait at most until the values have arrived.
     type: int
@@ -128,7 +132,13 @@ def _run(module: AnsibleModule, cluster: Kubectl) -> dict[str, Any]:
     params = module.params
     host = gates.Host(**{name: (params["host"] or {}).get(name) for name in HOST})
     order = koordinator_config.Order(
-        params["policy"], params["namespace"], params["nodes"], params["features"], host, params["validate_on_server"]
+        params["policy"],
+        params["namespace"],
+        params["nodes"],
+        params["features"],
+        host,
+        params["validate_on_server"],
+        params["run_id"],
     )
     task = koordinator_config.prepare(cluster, order)
     begin = time.monotonic()
@@ -159,6 +169,7 @@ def main() -> None:
             "features": {"type": "str", "default": ""},
             "host": {"type": "dict", "default": {}, "options": HOST},
             "validate_on_server": {"type": "bool", "default": False},
+            "run_id": {"type": "str", "default": ""},
             "deadline_s": {"type": "int", "default": 120},
         },
         supports_check_mode=True,

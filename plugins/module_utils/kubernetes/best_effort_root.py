@@ -59,18 +59,24 @@ def read(layout: Layout, cgroup_driver: str = "") -> Root:
     """
     pods = kubepods(layout)
     if pods is None:
-        text = "no group kubepods or kubepods.slice: kubelet does not run here, or its cgroupRoot is not /"
+        text = (
+            "no group kubepods or kubepods.slice: kubelet does not run here, or its cgroupRoot is not /, and "
+            "Koordinator's agent looks nowhere else; look with: find /sys/fs/cgroup -maxdepth 4 -name 'kubepods*'"
+        )
         return Root("kubepods", None, None, None, problem=text)
     if cgroup_driver and DRIVERS[pods] != cgroup_driver:
         text = (
             f"kubelet's cgroup driver is {cgroup_driver}, but the group is {pods}, from which the agent concludes "
-            f"{DRIVERS[pods]}; remove the stale group or correct kubelet's configuration"
+            f"{DRIVERS[pods]}; remove the stale group or correct kubelet's configuration; look with: find "
+            "/sys/fs/cgroup -maxdepth 2 -name 'kubepods*'"
         )
         return Root(group(pods), None, None, None, problem=text)
     cpu, cpuset, name = layout.hierarchy("cpu"), layout.hierarchy("cpuset"), group(pods)
     quota = _text(cpu, name, _QUOTA[cpu.version])
     if quota is None:
-        return Root(name, None, None, None, problem=f"{name}: kubelet has not made it yet")
+        return Root(
+            name, None, None, None, problem=f"{name}: kubelet has not made it; look with: journalctl -u kubelet"
+        )
     writable = os.access(f"{cgroup.join_path(cpu.mount, name)}/{_QUOTA[cpu.version]}", os.W_OK)
     return Root(
         name,

@@ -13,7 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import koordinator_leftovers, kubectl
+from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import (
+    koordinator_config,
+    koordinator_leftovers,
+    kubectl,
+    pod_groups,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import koordinator_names as names
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.koordinator_owner import (
     HELM,
@@ -25,6 +30,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.koor
     whose,
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.kubectl import Kubectl, shown
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import koordinator_gates as gates
 
 _OLDEST, _NEWEST_TRIED = (1, 20), (1, 35)
 _SKIPPED_LABEL = "control-plane"
@@ -47,7 +53,8 @@ class Cluster:
 class Order:
     """What is to be installed or removed: how, under which Helm release, for which nodes, pods in which namespaces.
 
-    ``crds`` are those of the chart's values: definitions that are not installed may be another's.
+    ``crds`` are those of the chart's values: definitions that are not installed may be another's. ``policy`` and
+    ``features`` are what the agent will get; ``cgroup_root`` is kubelet's group of all pods ("" where it isn't known).
     """
 
     method: str
@@ -57,6 +64,9 @@ class Order:
     workload_namespaces: Sequence[str] = ()
     removal: bool = False
     crds: Mapping[str, Any] = field(default_factory=dict)
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    features: str = ""
+    cgroup_root: str = ""
 
     @property
     def installation(self) -> Installation:
@@ -125,6 +135,8 @@ def judge(cluster: Cluster, order: Order) -> Found:
         *_nodes(cluster, order),
         *_owners(cluster, order),
         *_namespaces(cluster, order),
+        *_kubelets_root(order),
+        *_effect(cluster, order),
     ]
     return Found(has, tuple(problems), tuple(_remarks(cluster)), keys)
 
@@ -171,6 +183,30 @@ def _nodes(cluster: Cluster, order: Order) -> Iterator[str]:
         if ready.get("status") != "True":
             why = ready.get("message") or "it has never reported"
             yield f"node {name}: is not ready ({why}); look with: kubectl describe node {name}"
+
+
+def _kubelets_root(order: Order) -> Iterator[str]:
+    roots = [f"/{name}" for name in pod_groups.ALL_PODS.values()]
+    if order.cgroup_root and order.cgroup_root not in roots:
+        yield (
+            f"kubelet has its pods in the control group {order.cgroup_root}, and Koordinator's agent looks only in "
+            f"{' and '.join(roots)}; set kubelet's cgroupRoot to /; look with: kubectl get --raw "
+            f"/api/v1/nodes/{order.nodes[0] if order.nodes else 'NODE'}/proxy/configz"
+        )
+
+
+def _effect(cluster: Cluster, order: Order) -> Iterator[str]:
+    """Find what of the policy would do nothing on a node, by what the cluster says of that: suppress on two CPUs."""
+    if not order.policy:
+        return
+    switched = gates.parse(order.features)
+    for item in cluster.nodes:
+        name = item["metadata"]["name"]
+        labels = item["metadata"].get("labels") or {}
+        host = koordinator_config.completed(gates.Host(), item)
+        for found in gates.findings(order.policy, labels, switched, host) if name in order.nodes else ():
+            if found.kind == gates.FAIL:
+                yield f"node {name}: policy.{found.text}"
 
 
 def _owners(cluster: Cluster, order: Order) -> Iterator[str]:

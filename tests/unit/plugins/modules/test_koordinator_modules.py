@@ -207,6 +207,13 @@ def test_preflight_tells_everything(run: Any, cluster: FakeCluster) -> None:
     result = run(koordinator_preflight, method="helm", nodes=["n2"])
     assert len(result["problems"]) == 2
     assert run(koordinator_preflight, method="helm", removal=True)["changed"] is False
+    cluster.denied = {("create", "clusterroles"), ("patch", "nodes/status")}
+    said = run(koordinator_preflight, method="manifests", nodes=["n1"])["msg"]
+    assert said.startswith("right create clusterroles.rbac.authorization.k8s.io in all namespaces: is missing; ")
+    assert "right patch nodes/status in all namespaces: is missing" in said
+    assert cluster.changes() == []
+    cluster.denied = {("create", "clusterroles")}
+    assert run(koordinator_preflight, method="helm", removal=True)["changed"] is False
     cluster.fail = "error: You must be logged in to the server (Unauthorized)"
     assert "credentials are expired" in run(koordinator_preflight, method="helm")["msg"]
 

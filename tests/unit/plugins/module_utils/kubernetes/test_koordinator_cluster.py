@@ -20,6 +20,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.policy import k
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation import PolicyError
 from tests.support.fake_cluster import FakeCluster
 
+LOOKS = "/kubepods.slice and /kubepods"
 OURS = {"app.kubernetes.io/managed-by": "colocation-testbed"}
 RELEASE = {"meta.helm.sh/release-name": "koordinator", "meta.helm.sh/release-namespace": "default"}
 OTHER_RELEASE = {"meta.helm.sh/release-name": "koord", "meta.helm.sh/release-namespace": "platform"}
@@ -51,6 +52,9 @@ def judge(*items: dict[str, Any], method: str = "manifests", version: str = "v1.
         ["workloads"],
         order.get("removal", False),
         order.get("crds", {}),
+        order.get("policy", {}),
+        order.get("features", ""),
+        order.get("cgroup_root", ""),
     )
     found = koordinator_preflight.judge(koordinator_preflight.read(cluster.kubectl), what)
     assert cluster.changes() == []
@@ -187,6 +191,45 @@ def test_all_definitions_of_one_owner_are_refused_in_one_sentence(method: str) -
     assert all(name in problem for name in groups)
 
 
+def sized(cpus: str) -> dict[str, Any]:
+    found = node()
+    return {**found, "status": {**found["status"], "capacity": {"cpu": cpus}}}
+
+
+SUPPRESS = {"resource-threshold-config": {"clusterStrategy": {"enable": True, "cpuSuppressPolicy": "cpuset"}}}
+
+
+@pytest.mark.parametrize("method", ["manifests", "helm"])
+def test_suppress_by_cpus_on_two_of_them_is_refused_before_anything_is_installed(method: str) -> None:
+    (problem,) = judge(sized("2"), method=method, policy=SUPPRESS).problems
+    assert problem.startswith("node n1: policy.resource-threshold-config")
+    assert problem.endswith(
+        "cpuset never leaves best effort fewer than 2 CPUs, and the node has 2, so it would do nothing; write cfsQuota"
+    )
+    assert judge(sized("4"), method=method, policy=SUPPRESS).problems == ()
+    # Other nodes of the cluster are not tested.
+    other = {**sized("2"), "metadata": {"name": "n2"}}
+    assert judge(sized("4"), other, method=method, policy=SUPPRESS).problems == ()
+
+
+def test_a_policy_without_its_feature_gate_is_refused_before_too() -> None:
+    (problem,) = judge(sized("8"), policy=SUPPRESS, features="BECPUSuppress=false").problems
+    assert "has no effect while the agent's feature gate BECPUSuppress is off" in problem
+
+
+@pytest.mark.parametrize(
+    ("root", "is_refused"),
+    [("", False), ("/kubepods", False), ("/kubepods.slice", False), ("/kubelet/kubepods", True)],
+)
+def test_kubelets_root_must_be_where_the_agent_looks(root: str, is_refused: bool) -> None:
+    found = judge(node(), cgroup_root=root).problems
+    assert [text.partition(";")[0] for text in found] == (
+        [f"kubelet has its pods in the control group {root}, and Koordinator's agent looks only in {LOOKS}"]
+        if is_refused
+        else []
+    )
+
+
 def test_what_users_wrote_on_nodes_before_is_known() -> None:
     marked = {**node(), "metadata": {**node()["metadata"], "labels": {"node.koordinator.sh/cpu-reclaim-ratio": "0.8"}}}
     assert judge(marked).node_keys == ("node.koordinator.sh/cpu-reclaim-ratio",)
@@ -230,6 +273,19 @@ def config(cluster: FakeCluster) -> dict[str, Any]:
     found = cluster.get("ConfigMap", koordinator_names.CONFIG_MAP, SPACE)
     assert found is not None
     return found
+
+
+def test_the_number_of_cpus_is_the_nodes_where_nobody_has_looked() -> None:
+    assert koordinator_config.completed(gates.Host(), sized("2")).cpus == 2
+    assert koordinator_config.completed(gates.Host(cpus=8), sized("2")).cpus == 8
+    assert koordinator_config.completed(gates.Host(), node()).cpus is None
+
+
+def test_the_configmap_carries_label_and_run() -> None:
+    cluster = FakeCluster([node()])
+    Manager(cluster)
+    write(cluster, order(POLICY, run_id="r1"))
+    assert config(cluster)["metadata"]["labels"] == {**OURS, "colocation.testbed/run": "r1"}
 
 
 def test_a_policy_arrives_once_and_goes_again() -> None:
