@@ -59,6 +59,9 @@ options:
       burst_above_quota:
         description: Whether its kernel takes a burst above the quota, which mainline does not.
         type: bool
+      cpu_manager:
+        description: Policy of kubelet's CPU manager, V(none) or V(static).
+        type: str
   validate_on_server:
     description:
       - Whether the ConfigMap gets the label by which Koordinator's own validation selects it. Only with the manager's
@@ -125,6 +128,7 @@ HOST = {
     "cgroup_v2": {"type": "bool"},
     "group_identity": {"type": "bool"},
     "burst_above_quota": {"type": "bool"},
+    "cpu_manager": {"type": "str"},
 }
 
 

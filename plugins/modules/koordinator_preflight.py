@@ -61,7 +61,7 @@ options:
     type: str
     default: ""
   cgroup_root:
-    description: Control group of all pods, as kubelet says it. Empty where it isn't known.
+    description: Control group of all pods. Where it is empty, kubelet is asked if it may be.
     type: str
     default: ""
   removal:
@@ -147,7 +147,7 @@ def main() -> None:
     order = koordinator_preflight.Order(**{key: value for key, value in module.params.items() if key != "kubectl"})
     try:
         api = Kubectl(tuple(module.params["kubectl"]))
-        cluster = koordinator_preflight.read(api)
+        cluster = koordinator_preflight.read(api, order.nodes)
         found = koordinator_preflight.judge(cluster, order)
         rights = list(koordinator_rights.needed(order.installation, order.removal, tuple(order.workload_namespaces)))
         missing = [] if found.owner == koordinator_owner.PLATFORM else attach.missing_rights(api, rights)

@@ -54,6 +54,7 @@ class FakeCluster:
         self.calls: list[list[str]] = []
         self.logs: dict[str, str] = {}
         self.fail = ""
+        self.configz: dict[str, Any] = {}
         self.denied: set[tuple[str, str]] = set()
         self.asked_for_account = 0
         self.version = "v1.34.4"
@@ -112,7 +113,7 @@ class FakeCluster:
 
     def _get(self, words: list[str], items: list[dict[str, Any]]) -> str:
         if words[1] == "--raw":
-            return "ok"
+            return json.dumps({"kubeletconfig": self.configz}) if words[2].endswith("/configz") else "ok"
         if words[1] == "-f":
             self._known(items)
             found = [self.objects[self.key(item)] for item in items if self.key(item) in self.objects]

@@ -26,6 +26,8 @@ def main(path: Path, words: list[str]) -> int:
     state = json.loads(path.read_text())
     cluster = FakeCluster(state["objects"])
     cluster.fail = state["fail"]
+    while words[:1] and words[0] in ("--context", "--kubeconfig"):
+        words = words[2:]
     text = sys.stdin.read() if "-" in words else ""
     done = cluster.run(["kubectl", *words], input_text=text or None)
     write(path, list(cluster.objects.values()), state["fail"], [*state["calls"], *cluster.calls])

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import (
+    attach,
     koordinator_config,
     koordinator_leftovers,
     kubectl,
@@ -47,6 +48,7 @@ class Cluster:
     namespaces: Sequence[Mapping[str, Any]]
     priority_classes: Sequence[Mapping[str, Any]]
     webhooks: Sequence[Mapping[str, Any]] = ()
+    kubelets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,11 @@ class Found:
     node_keys: tuple[str, ...] = ()
 
 
-def read(cluster: Kubectl) -> Cluster:
-    """Return what the cluster has. Raises KubectlError."""
+def read(cluster: Kubectl, nodes: Sequence[str] = ()) -> Cluster:
+    """Return what the cluster has, and how the kubelets of nodes are configured if they may be asked.
+
+    Raises KubectlError.
+    """
     found = cluster.call("version", "-o", "json").stdout
     server = (kubectl.parse(found)[0].get("serverVersion") or {}).get("gitVersion", "")
     return Cluster(
@@ -105,6 +110,7 @@ def read(cluster: Kubectl) -> Cluster:
         cluster.items("namespaces"),
         cluster.items("priorityclasses"),
         cluster.items("mutatingwebhookconfigurations,validatingwebhookconfigurations"),
+        {name: attach.kubelet_config(cluster, name)[0] for name in nodes},
     )
 
 
@@ -135,10 +141,11 @@ def judge(cluster: Cluster, order: Order) -> Found:
         *_nodes(cluster, order),
         *_owners(cluster, order),
         *_namespaces(cluster, order),
-        *_kubelets_root(order),
-        *_effect(cluster, order),
+        *_kubelets_root(cluster, order),
+        *(text for kind, text in _effect(cluster, order) if kind == gates.FAIL),
     ]
-    return Found(has, tuple(problems), tuple(_remarks(cluster)), keys)
+    remarks = [*_remarks(cluster), *(text for kind, text in _effect(cluster, order) if kind == gates.WARN)]
+    return Found(has, tuple(problems), tuple(remarks), keys)
 
 
 def _method(has: str, cluster: Cluster, order: Order) -> Iterator[str]:
@@ -185,17 +192,19 @@ def _nodes(cluster: Cluster, order: Order) -> Iterator[str]:
             yield f"node {name}: is not ready ({why}); look with: kubectl describe node {name}"
 
 
-def _kubelets_root(order: Order) -> Iterator[str]:
+def _kubelets_root(cluster: Cluster, order: Order) -> Iterator[str]:
     roots = [f"/{name}" for name in pod_groups.ALL_PODS.values()]
-    if order.cgroup_root and order.cgroup_root not in roots:
-        yield (
-            f"kubelet has its pods in the control group {order.cgroup_root}, and Koordinator's agent looks only in "
-            f"{' and '.join(roots)}; set kubelet's cgroupRoot to /; look with: kubectl get --raw "
-            f"/api/v1/nodes/{order.nodes[0] if order.nodes else 'NODE'}/proxy/configz"
-        )
+    for name in order.nodes:
+        root = order.cgroup_root or attach.pods_group(cluster.kubelets.get(name) or {})
+        if root and root not in roots:
+            yield (
+                f"node {name}: kubelet has its pods in the control group {root}, and Koordinator's agent looks only in "
+                f"{' and '.join(roots)}; set kubelet's cgroupRoot to /; look with: kubectl get --raw "
+                f"/api/v1/nodes/{name}/proxy/configz"
+            )
 
 
-def _effect(cluster: Cluster, order: Order) -> Iterator[str]:
+def _effect(cluster: Cluster, order: Order) -> Iterator[tuple[str, str]]:
     """Find what of the policy would do nothing on a node, by what the cluster says of that: suppress on two CPUs."""
     if not order.policy:
         return
@@ -203,10 +212,10 @@ def _effect(cluster: Cluster, order: Order) -> Iterator[str]:
     for item in cluster.nodes:
         name = item["metadata"]["name"]
         labels = item["metadata"].get("labels") or {}
-        host = koordinator_config.completed(gates.Host(), item)
+        manager = (cluster.kubelets.get(name) or {}).get("cpuManagerPolicy")
+        host = koordinator_config.completed(gates.Host(cpu_manager=manager), item)
         for found in gates.findings(order.policy, labels, switched, host) if name in order.nodes else ():
-            if found.kind == gates.FAIL:
-                yield f"node {name}: policy.{found.text}"
+            yield found.kind, f"node {name}: policy.{found.text}"
 
 
 def _owners(cluster: Cluster, order: Order) -> Iterator[str]:

@@ -56,7 +56,8 @@ def judge(*items: dict[str, Any], method: str = "manifests", version: str = "v1.
         order.get("features", ""),
         order.get("cgroup_root", ""),
     )
-    found = koordinator_preflight.judge(koordinator_preflight.read(cluster.kubectl), what)
+    cluster.configz = order.get("kubelet", {})
+    found = koordinator_preflight.judge(koordinator_preflight.read(cluster.kubectl, ["n1"]), what)
     assert cluster.changes() == []
     return found
 
@@ -224,10 +225,22 @@ def test_a_policy_without_its_feature_gate_is_refused_before_too() -> None:
 def test_kubelets_root_must_be_where_the_agent_looks(root: str, is_refused: bool) -> None:
     found = judge(node(), cgroup_root=root).problems
     assert [text.partition(";")[0] for text in found] == (
-        [f"kubelet has its pods in the control group {root}, and Koordinator's agent looks only in {LOOKS}"]
+        [f"node n1: kubelet has its pods in the control group {root}, and Koordinator's agent looks only in {LOOKS}"]
         if is_refused
         else []
     )
+
+
+def test_a_kubelet_that_may_be_asked_says_where_its_pods_are() -> None:
+    (problem,) = judge(node(), kubelet={"cgroupRoot": "/kubelet", "cgroupDriver": "cgroupfs"}).problems
+    assert "kubelet has its pods in the control group /kubelet/kubepods" in problem
+    assert judge(node(), kubelet={"cgroupRoot": "/", "cgroupDriver": "systemd"}).problems == ()
+
+
+def test_a_static_cpu_manager_beside_suppress_by_cpus_is_remarked() -> None:
+    (remark,) = judge(sized("8"), policy=SUPPRESS, kubelet={"cpuManagerPolicy": "static"}).remarks
+    assert remark.endswith("write cfsQuota, or set kubelet's cpuManagerPolicy to none")
+    assert judge(sized("8"), policy=SUPPRESS, kubelet={"cpuManagerPolicy": "none"}).remarks == ()
 
 
 def test_what_users_wrote_on_nodes_before_is_known() -> None:
