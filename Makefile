@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN_STAMP := $(VENV)/.requirements.txt.stamp
 TEST_STAMP := $(VENV)/.requirements-test.txt.stamp
-PLAYBOOKS := preflight provision tune calibrate bandwidth compare report reset
+PLAYBOOKS := preflight provision tune calibrate bandwidth kubernetes koordinator compare report reset
 BENCHMARKS := matrix node bandwidth kubernetes
 # Debian packages that only tests need; what a testbed needs is installed by its roles.
 TEST_PACKAGES := git make gcc libc6-dev iproute2 util-linux procps chromium chromium-driver shellcheck fuse3 libfuse3-3 \
@@ -42,6 +42,8 @@ provision: ## Make the testbed without measuring
 tune: ## Apply a policy to the nodes themselves: control groups, cache, host settings
 calibrate: ## Show which effects this machine can detect, and how often it sees one that isn't there
 bandwidth: ## Compare our bandwidth control with HTB, TBF and none, judge and report
+kubernetes: ## Attach to a cluster or make one; ARGS="-i inventories/kubernetes_local" makes one on this machine
+koordinator: ## The same, install Koordinator into it, and prove that it works
 compare: ## Compare the run directories that ARGS names as compare_run_dirs
 report: ## Write the report of a run again
 reset: ## Put every host back as it was

@@ -11,13 +11,15 @@ version_added: 0.1.0
 description:
   - Turns components, each with program, flags, environment and health check as data, into the list that the module
     M(colocation.testbed.process) takes.
-positional: _input, bin_dir, prefix, name_prefix, group
+positional: _input, bin_dir, prefix, name_prefix, changes, state, group
 options:
   _input:
     description:
-      - Components by name. Each may have C(program) (by default its name), C(arguments), C(flags) (a dictionary;
-        null leaves a flag out, a list is joined by commas), and the keys C(env), C(cpus), C(config_files), C(ready),
-        C(ready_timeout_s), C(stop_signal), C(stop_timeout_s), C(directory), C(port_setting), C(group) of the module.
+      - Components by name. Each may have C(program) (by default its name), C(arguments), C(flags) and the keys C(env),
+        C(cpus), C(config_files), C(ready), C(ready_timeout_s), C(stop_signal), C(stop_timeout_s), C(directory),
+        C(port_setting), C(group) of the module.
+      - C(flags) is a dictionary. Null or an empty dictionary leaves a flag out; a list is joined by commas, and so is a
+        dictionary, C(key=value) each.
       - A component that is null is left out.
     type: dict
     required: true
@@ -32,6 +34,14 @@ options:
     default: []
   name_prefix:
     description: What the names of the processes begin with.
+    type: str
+    default: ""
+  changes:
+    description: Changes by component, laid over the components key by key; null leaves a component or a flag out.
+    type: dict
+    default: {}
+  state:
+    description: State of all processes, as the module has it. With V(absent) the last component comes first.
     type: str
     default: ""
   group:
@@ -75,11 +85,13 @@ def component_processes(
     bin_dir: str,
     prefix: Sequence[str] = (),
     name_prefix: str = "",
+    changes: Mapping[str, Any] | None = None,
+    state: str = "",
     group: str = "",
 ) -> list[dict[str, Any]]:
     """Return components as processes. Raises AnsibleFilterError for what is wrong with one."""
     try:
-        return components.processes(wanted, bin_dir, prefix, name_prefix, group)
+        return components.processes(wanted, bin_dir, prefix, name_prefix, changes, state, group)
     except components.ComponentError as exc:
         raise AnsibleFilterError(str(exc)) from exc
 

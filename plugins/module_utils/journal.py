@@ -43,6 +43,7 @@ KINDS = (
     "mount_namespace",
     "route",
     "nft_table",
+    "cluster",
 )
 LOCK_DEADLINE_S = 30.0
 _POLL_S = 0.05

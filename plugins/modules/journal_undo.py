@@ -32,6 +32,16 @@ options:
       - When V(false), they are kept and reported, and stay in the journal.
     type: bool
     default: false
+  forget_clusters:
+    description:
+      - Whether what was put into a cluster of somebody else's is given up when it is still noted, since the cluster is
+        gone for good. Otherwise that stays in the journal, with what Koordinator's agent has on this host.
+    type: bool
+    default: false
+  cluster_problem:
+    description: Why what is in a cluster could not be removed before; for the message.
+    type: str
+    default: ""
   term_deadline_s:
     description: Seconds that a process may take to end by itself before it is killed.
     type: int
@@ -80,7 +90,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.colocation.testbed.plugins.module_utils import journal, quantity, undo, undo_places
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import reconcile
-from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import leftovers
+from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import cluster_record, leftovers
 from ansible_collections.colocation.testbed.plugins.module_utils.shaping import qdiscs
 
 
@@ -112,7 +122,8 @@ def run(module: AnsibleModule) -> None:
         qdiscs.JOURNAL_KIND: qdiscs.undo,
         **leftovers.handlers(),
     }
-    done = book.undo(handlers, module.check_mode, actions.settle)
+    clusters = cluster_record.Undo(module.params["forget_clusters"], module.params["cluster_problem"])
+    done = book.undo(clusters.handlers(handlers, entries, module.check_mode), module.check_mode, actions.settle)
     texts = {
         result: [item.outcome.text for item in done if item.outcome.result == result]
         for result in ("undone", "kept", "failed")
@@ -141,6 +152,8 @@ def main() -> None:
         argument_spec={
             "state_dir": {"type": "path", "default": "/var/lib/colocation-testbed"},
             "remove_packages": {"type": "bool", "default": False},
+            "forget_clusters": {"type": "bool", "default": False},
+            "cluster_problem": {"type": "str", "default": ""},
             "term_deadline_s": {"type": "int", "default": 10},
         },
         supports_check_mode=True,

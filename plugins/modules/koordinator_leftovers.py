@@ -11,11 +11,13 @@ short_description: Remove from a cluster what Koordinator leaves behind
 version_added: 0.1.0
 description:
   - Removes webhooks, priority classes, definitions of kinds with all their objects, and Koordinator's namespace,
-    where an uninstall left them; batch and mid resources from the capacity and allocatable of nodes; and labels and
-    annotations of Koordinator's domain from nodes.
-  - With O(uninstall=true) removes an installation by manifests first, which it knows by its labels.
+    where an uninstall left them and they are ours; batch and mid resources from the capacity and allocatable of nodes;
+    and labels and annotations of Koordinator's domain from nodes.
+  - Ours is what has our label C(app.kubernetes.io/managed-by=colocation-testbed), and with O(method=helm) what Helm's
+    annotations say to be of that release. Everything else stays, and is named in RV(left) with its owner.
+  - With O(method=manifests) removes the installation first, which it knows by its labels.
   - Refuses while a manager or an agent still runs, since they would write all of it again; also those that a platform
-    installed itself. Definitions that belong to a Helm release, and shared ones that are not ours, are left alone.
+    installed itself.
 extends_documentation_fragment:
   - colocation.testbed.attributes
   - colocation.testbed.kubectl
@@ -25,10 +27,19 @@ attributes:
   diff_mode:
     support: full
 options:
-  uninstall:
-    description: Whether what role C(koordinator) installed by manifests is removed too.
-    type: bool
-    default: false
+  method:
+    description: How role C(koordinator) installed it. Empty when nobody knows, so that only our label counts.
+    type: str
+    choices: ["", manifests, helm]
+    default: ""
+  release:
+    description: Name of the Helm release, for O(method=helm).
+    type: str
+    default: koordinator
+  release_namespace:
+    description: Namespace of the Helm release.
+    type: str
+    default: default
   namespace:
     description: Koordinator's namespace.
     type: str
@@ -59,6 +70,12 @@ removed:
   type: list
   elements: str
   sample: ["node node1: capacity kubernetes.io/batch-cpu removed"]
+left:
+  description: One sentence for each thing under a name of Koordinator's that is not ours, with its owner.
+  returned: always
+  type: list
+  elements: str
+  sample: ["CustomResourceDefinition podgroups.scheduling.sigs.k8s.io: left, as it is of somebody else"]
 """
 
 from typing import Any
@@ -68,6 +85,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import (
     koordinator_leftovers,
     koordinator_names,
+    koordinator_owner,
     objects,
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.kubectl import (
@@ -94,14 +112,14 @@ def _stopped(module: AnsibleModule, cluster: Kubectl) -> None:
 def _run(module: AnsibleModule) -> dict[str, Any]:
     cluster, keep = Kubectl(tuple(module.params["kubectl"])), module.params["keep"]
     deadline_s = float(module.params["deadline_s"])
-    own = objects.parts(cluster, koordinator_names.PART) if module.params["uninstall"] else []
+    by_manifests = module.params["method"] == koordinator_owner.MANIFESTS
+    own = objects.parts(cluster, koordinator_names.PART) if by_manifests else []
     patches = koordinator_leftovers.nodes(cluster, keep)
     known = {identity(item) for item in own}
-    left = [
-        item
-        for item in koordinator_leftovers.objects(cluster, module.params["namespace"])
-        if identity(item) not in known
-    ]
+    names = ("method", "release", "release_namespace")
+    installation = koordinator_owner.Installation(*(module.params[name] for name in names))
+    found = koordinator_leftovers.objects(cluster, module.params["namespace"], installation)
+    left = [item for item in found.ours if identity(item) not in known]
     texts = [f"{shown(item)}: deleted" for item in (*own, *left)] + [text for item in patches for text in item.texts()]
     if own and not module.check_mode:
         objects.remove(cluster, own, deadline_s)
@@ -111,7 +129,7 @@ def _run(module: AnsibleModule) -> dict[str, Any]:
         objects.remove(cluster, left, deadline_s)
         patches = koordinator_leftovers.nodes(cluster, keep)
         koordinator_leftovers.clean_nodes(cluster, patches, keep, deadline_s)
-    result: dict[str, Any] = {"changed": bool(texts), "removed": texts}
+    result: dict[str, Any] = {"changed": bool(texts), "removed": texts, "left": list(found.left)}
     if module._diff:
         result["diff"] = {"before": "".join(f"{text}\n" for text in texts), "after": ""}
     return result
@@ -122,7 +140,9 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "kubectl": {"type": "list", "elements": "str", "default": ["kubectl"]},
-            "uninstall": {"type": "bool", "default": False},
+            "method": {"type": "str", "choices": ["", "manifests", "helm"], "default": ""},
+            "release": {"type": "str", "default": "koordinator"},
+            "release_namespace": {"type": "str", "default": "default"},
             "namespace": {"type": "str", "default": "koordinator-system"},
             "keep": {"type": "list", "elements": "str", "default": []},
             "deadline_s": {"type": "int", "default": 120},

@@ -74,7 +74,8 @@ host:
     takes it.
   returned: always
   type: dict
-  sample: {"cpus": 2, "cgroup_v2": false, "group_identity": false, "burst_above_quota": false}
+  sample: {"cpus": 2, "cgroup_v2": false, "group_identity": false, "burst_above_quota": false,
+    "cpu_manager": null}
 restored:
   description: One sentence for each thing that was (in check mode, would be) put back.
   returned: always

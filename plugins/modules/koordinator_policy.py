@@ -59,6 +59,9 @@ options:
       burst_above_quota:
         description: Whether its kernel takes a burst above the quota, which mainline does not.
         type: bool
+      cpu_manager:
+        description: Policy of kubelet's CPU manager, V(none) or V(static).
+        type: str
   validate_on_server:
     description:
       - Whether the ConfigMap gets the label by which Koordinator's own validation selects it. Only with the manager's
@@ -72,6 +75,10 @@ options:
     type: str
     choices: [fail, report]
     default: fail
+  run_id:
+    description: Id of the run that the ConfigMap belongs to; a label.
+    type: str
+    default: ""
   deadline_s:
     description: Seconds to wait at most until the values have arrived.
     type: int
@@ -133,6 +140,7 @@ HOST = {
     "cgroup_v2": {"type": "bool"},
     "group_identity": {"type": "bool"},
     "burst_above_quota": {"type": "bool"},
+    "cpu_manager": {"type": "str"},
 }
 
 
@@ -140,7 +148,13 @@ def _run(module: AnsibleModule, cluster: Kubectl) -> dict[str, Any]:
     params = module.params
     host = gates.Host(**{name: (params["host"] or {}).get(name) for name in HOST})
     order = koordinator_config.Order(
-        params["policy"], params["namespace"], params["nodes"], params["features"], host, params["validate_on_server"]
+        params["policy"],
+        params["namespace"],
+        params["nodes"],
+        params["features"],
+        host,
+        params["validate_on_server"],
+        params["run_id"],
     )
     task = koordinator_config.prepare(cluster, order)
     begin, late = time.monotonic(), ""
@@ -175,6 +189,7 @@ def main() -> None:
             "host": {"type": "dict", "default": {}, "options": HOST},
             "validate_on_server": {"type": "bool", "default": False},
             "on_late": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
+            "run_id": {"type": "str", "default": ""},
             "deadline_s": {"type": "int", "default": 120},
         },
         supports_check_mode=True,

@@ -11,8 +11,8 @@ short_description: Tell whether Koordinator can be installed into a cluster
 version_added: 0.1.0
 description:
   - Looks at version and nodes of the cluster, at who has installed Koordinator already, at definitions, priority
-    classes and namespaces of other owners, and at labels that keep webhooks away from pods. All that stands in the
-    way is told at once.
+    classes, webhooks and namespaces of other owners, and at labels that keep webhooks away from pods. All that stands
+    in the way is told at once, every right that is missing by verb and resource first.
   - A Koordinator that the platform brings itself is no problem. It is told, and must be left alone.
   - Changes nothing.
 extends_documentation_fragment:
@@ -51,6 +51,19 @@ options:
     description: Which definitions are installed, as C(crds) of the chart's values. Those that are not may be another's.
     type: dict
     default: {}
+  policy:
+    description: The policy that it will get. What of it would do nothing on a node, as suppress by CPUs on a node with
+      two of them, is told.
+    type: dict
+    default: {}
+  features:
+    description: Feature gates of the agent, by which the policy is judged.
+    type: str
+    default: ""
+  cgroup_root:
+    description: Control group of all pods. Where it is empty, kubelet is asked if it may be.
+    type: str
+    default: ""
   removal:
     description: Whether it is to be removed, for which it only matters who has installed it.
     type: bool
@@ -90,14 +103,27 @@ remarks:
   type: list
   elements: str
   sample: []
+node_keys:
+  description: Labels and annotations of Koordinator's domain that nodes have although nobody has installed it. Somebody
+    set them by hand, so a removal must keep them.
+  returned: always
+  type: list
+  elements: str
+  sample: [node.koordinator.sh/cpu-reclaim-ratio]
 """
 
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import koordinator_preflight
+from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import (
+    attach,
+    koordinator_owner,
+    koordinator_preflight,
+    koordinator_rights,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.kubectl import Kubectl, KubectlError
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import koordinator_gates
 
 
 def main() -> None:
@@ -112,22 +138,32 @@ def main() -> None:
             "workload_namespaces": {"type": "list", "elements": "str", "default": []},
             "removal": {"type": "bool", "default": False},
             "crds": {"type": "dict", "default": {}},
+            "policy": {"type": "dict", "default": {}},
+            "features": {"type": "str", "default": ""},
+            "cgroup_root": {"type": "str", "default": ""},
         },
         supports_check_mode=True,
     )
-    names = ("method", "release", "release_namespace", "nodes", "workload_namespaces", "removal")
-    order = koordinator_preflight.Order(*(module.params[name] for name in names))
+    order = koordinator_preflight.Order(**{key: value for key, value in module.params.items() if key != "kubectl"})
     try:
-        cluster = koordinator_preflight.read(Kubectl(tuple(module.params["kubectl"])))
+        api = Kubectl(tuple(module.params["kubectl"]))
+        cluster = koordinator_preflight.read(api, order.nodes)
         found = koordinator_preflight.judge(cluster, order)
-    except KubectlError as exc:
+        rights = list(koordinator_rights.needed(order.installation, order.removal, tuple(order.workload_namespaces)))
+        missing = [] if found.owner == koordinator_owner.PLATFORM else attach.missing_rights(api, rights)
+    except (KubectlError, attach.AttachError, koordinator_gates.GatesError) as exc:
         module.fail_json(msg=str(exc))
-    problems = koordinator_preflight.left_out(found.problems, module.params["crds"])
+    problems = [*missing, *found.problems]
     for text in found.remarks:
         module.warn(text)
-    result: dict[str, Any] = {"owner": found.owner, "server_version": cluster.version, "remarks": list(found.remarks)}
+    result: dict[str, Any] = {
+        "owner": found.owner,
+        "server_version": cluster.version,
+        "remarks": list(found.remarks),
+        "node_keys": list(found.node_keys),
+    }
     if problems:
-        module.fail_json(msg="; ".join(problems), problems=list(problems), **result)
+        module.fail_json(msg="; ".join(problems), problems=problems, **result)
     module.exit_json(changed=False, **result)
 
 

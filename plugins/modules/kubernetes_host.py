@@ -111,6 +111,7 @@ facts:
   type: dict
   contains:
     cap_sys_resource: {description: Whether root may lower oom_score_adj., type: bool}
+    oom_score_adj: {description: What kubelet must be given as its own; null where it may choose., type: int}
     root_is_shared: {description: Whether mounts below / are seen by other mount namespaces., type: bool}
     cgroup: {description: Version of control groups., type: str, sample: v1}
     swap: {description: Whether swap is in use., type: bool}

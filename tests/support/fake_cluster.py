@@ -54,6 +54,8 @@ class FakeCluster:
         self.calls: list[list[str]] = []
         self.logs: dict[str, str] = {}
         self.fail = ""
+        self.configz: dict[str, Any] = {}
+        self.denied: set[tuple[str, str]] = set()
         self.asked_for_account = 0
         self.version = "v1.34.4"
         self.admit: Callable[[dict[str, Any]], dict[str, Any]] = lambda pod: pod
@@ -92,8 +94,11 @@ class FakeCluster:
     def changes(self) -> list[list[str]]:
         """Return the calls that changed something."""
         verbs = ("apply", "replace", "create", "delete", "patch")
+        asking = ["create", "-f", "-", "-o", "json"]
         return [
-            call for call in self.calls if call[0] in verbs and not any(word.startswith("--dry-run") for word in call)
+            call
+            for call in self.calls
+            if call[0] in verbs and call != asking and not any(word.startswith("--dry-run") for word in call)
         ]
 
     def _known(self, items: Sequence[dict[str, Any]]) -> None:
@@ -108,7 +113,7 @@ class FakeCluster:
 
     def _get(self, words: list[str], items: list[dict[str, Any]]) -> str:
         if words[1] == "--raw":
-            return "ok"
+            return json.dumps({"kubeletconfig": self.configz}) if words[2].endswith("/configz") else "ok"
         if words[1] == "-f":
             self._known(items)
             found = [self.objects[self.key(item)] for item in items if self.key(item) in self.objects]
@@ -158,11 +163,18 @@ class FakeCluster:
         return self._listing(items)
 
     def _create(self, words: list[str], items: list[dict[str, Any]]) -> str:
+        if items[0]["kind"] == "SelfSubjectAccessReview":
+            return self._listing([self._reviewed(item["spec"]["resourceAttributes"]) for item in items])
         (item,) = items
         after = self.admit(copy.deepcopy(item)) if item["kind"] == "Pod" else item
         if "--dry-run=server" not in words:
             self.put(after)
         return json.dumps(after)
+
+    def _reviewed(self, asked: dict[str, str]) -> dict[str, Any]:
+        resource = f"{asked['resource']}/{asked['subresource']}" if "subresource" in asked else asked["resource"]
+        allowed = (asked["verb"], resource) not in self.denied
+        return {"kind": "SelfSubjectAccessReview", "metadata": {}, "status": {"allowed": allowed}}
 
     def _delete(self, _words: list[str], items: list[dict[str, Any]]) -> str:
         for item in items:

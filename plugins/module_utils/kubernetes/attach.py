@@ -173,26 +173,37 @@ def node_problems(found: Mapping[str, Node], wanted: Sequence[str]) -> list[str]
     return problems
 
 
-def with_kubelet(cluster: Kubectl, node: Node) -> tuple[Node, str]:
-    """Return a node completed by what its kubelet says, and a sentence where it may not be asked (else empty)."""
-    base = f"/api/v1/nodes/{node.name}/proxy"
+def kubelet_config(cluster: Kubectl, name: str) -> tuple[dict[str, Any], str]:
+    """Return what a node's kubelet is configured to, and a sentence where it may not be asked (else empty)."""
     try:
-        config = json.loads(cluster.raw(f"{base}/configz"))["kubeletconfig"]
-        metrics = cluster.raw(f"{base}/metrics")
-    except (KubectlError, ValueError, KeyError) as exc:
-        return node, f"{exc}; so the cgroup driver of {node.name} is not known"
-    version = _CGROUP_METRIC.search(metrics)
+        found = json.loads(cluster.raw(f"/api/v1/nodes/{name}/proxy/configz"))["kubeletconfig"]
+    except (KubectlError, ValueError, KeyError, TypeError) as exc:
+        return {}, f"{exc}; so the cgroup driver of {name} is not known"
+    return dict(found), ""
+
+
+def pods_group(config: Mapping[str, Any]) -> str:
+    """Return kubelet's control group of all pods by its configuration, "" where that isn't known."""
+    if not config:
+        return ""
     driver = str(config.get("cgroupDriver", ""))
     root = str(config.get("cgroupRoot", "/")).rstrip("/")
-    return (
-        Node(
-            **{
-                **vars(node),
-                "cgroup_driver": driver,
-                "cgroup_root": f"{root}/kubepods{'.slice' if driver == 'systemd' else ''}",
-                "cgroup_version": int(version.group(1)) if version else None,
-                "runtime_socket": str(config.get("containerRuntimeEndpoint", "")).replace("unix://", "", 1),
-            }
-        ),
-        "",
-    )
+    return f"{root}/kubepods{'.slice' if driver == 'systemd' else ''}"
+
+
+def with_kubelet(cluster: Kubectl, node: Node) -> tuple[Node, str]:
+    """Return a node completed by what its kubelet says, and a sentence where it may not be asked (else empty)."""
+    config, note = kubelet_config(cluster, node.name)
+    if note:
+        return node, note
+    try:
+        version = _CGROUP_METRIC.search(cluster.raw(f"/api/v1/nodes/{node.name}/proxy/metrics"))
+    except KubectlError as exc:
+        return node, f"{exc}; so the cgroup driver of {node.name} is not known"
+    known = {
+        "cgroup_driver": str(config.get("cgroupDriver", "")),
+        "cgroup_root": pods_group(config),
+        "cgroup_version": int(version.group(1)) if version else None,
+        "runtime_socket": str(config.get("containerRuntimeEndpoint", "")).replace("unix://", "", 1),
+    }
+    return Node(**{**vars(node), **known}), ""

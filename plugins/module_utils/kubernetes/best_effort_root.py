@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from ansible_collections.colocation.testbed.plugins.module_utils import files
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup import Hierarchy, Layout
+from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import pod_groups
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.koordinator_ladder import Root
 
-KUBEPODS = ("kubepods.slice", "kubepods")
-DRIVERS = {"kubepods.slice": "systemd", "kubepods": "cgroupfs"}
+DRIVERS = {name: driver for driver, name in pod_groups.ALL_PODS.items()}
 _QUOTA = {1: "cpu.cfs_quota_us", 2: "cpu.max"}
 _EFFECTIVE = {1: "cpuset.cpus", 2: "cpuset.cpus.effective"}
 
@@ -44,12 +44,12 @@ class Neutral:
 def kubepods(layout: Layout) -> str | None:
     """Return the group of all pods below the hierarchy; None where there is none (kubelet's cgroupRoot must be /)."""
     mount = layout.hierarchy("cpu").mount
-    return next((name for name in KUBEPODS if os.path.isdir(cgroup.join_path(mount, name))), None)
+    return next((name for name in DRIVERS if os.path.isdir(cgroup.join_path(mount, name))), None)
 
 
 def group(pods: str) -> str:
     """Return the group of best-effort pods below that of all pods."""
-    return f"{pods}/kubepods-besteffort.slice" if pods.endswith(".slice") else f"{pods}/besteffort"
+    return pod_groups.tier_group("BestEffort", DRIVERS[pods])
 
 
 def read(layout: Layout, cgroup_driver: str = "") -> Root:
@@ -59,18 +59,24 @@ def read(layout: Layout, cgroup_driver: str = "") -> Root:
     """
     pods = kubepods(layout)
     if pods is None:
-        text = "no group kubepods or kubepods.slice: kubelet does not run here, or its cgroupRoot is not /"
+        text = (
+            "no group kubepods or kubepods.slice: kubelet does not run here, or its cgroupRoot is not /, and "
+            "Koordinator's agent looks nowhere else; look with: find /sys/fs/cgroup -maxdepth 4 -name 'kubepods*'"
+        )
         return Root("kubepods", None, None, None, problem=text)
     if cgroup_driver and DRIVERS[pods] != cgroup_driver:
         text = (
             f"kubelet's cgroup driver is {cgroup_driver}, but the group is {pods}, from which the agent concludes "
-            f"{DRIVERS[pods]}; remove the stale group or correct kubelet's configuration"
+            f"{DRIVERS[pods]}; remove the stale group or correct kubelet's configuration; look with: find "
+            "/sys/fs/cgroup -maxdepth 2 -name 'kubepods*'"
         )
         return Root(group(pods), None, None, None, problem=text)
     cpu, cpuset, name = layout.hierarchy("cpu"), layout.hierarchy("cpuset"), group(pods)
     quota = _text(cpu, name, _QUOTA[cpu.version])
     if quota is None:
-        return Root(name, None, None, None, problem=f"{name}: kubelet has not made it yet")
+        return Root(
+            name, None, None, None, problem=f"{name}: kubelet has not made it; look with: journalctl -u kubelet"
+        )
     writable = os.access(f"{cgroup.join_path(cpu.mount, name)}/{_QUOTA[cpu.version]}", os.W_OK)
     return Root(
         name,

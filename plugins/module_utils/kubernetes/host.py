@@ -83,8 +83,10 @@ class Host:
         effective = next((line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), "0")
         mountinfo = procfs.read_text(f"{self.proc_root}/self/mountinfo") or ""
         root_line = next((line for line in mountinfo.splitlines() if line.split(" ")[4] == "/"), "")
+        may_lower = bool(int(effective, 16) >> _CAP_SYS_RESOURCE & 1)
         return {
-            "cap_sys_resource": bool(int(effective, 16) >> _CAP_SYS_RESOURCE & 1),
+            "cap_sys_resource": may_lower,
+            "oom_score_adj": None if may_lower else 0,
             "root_is_shared": " shared:" in root_line.partition(" - ")[0],
             "online_cpus": quantity.format_cpu_list(cpu_list.online()),
             "cgroup": cgroup.detect(self.proc_root).version,

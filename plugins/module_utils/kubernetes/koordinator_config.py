@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import koordinator_names as names
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.kubectl import (
     OWNER,
     OWNER_LABEL,
+    RUN_LABEL,
     Kubectl,
     wait,
 )
@@ -39,6 +41,7 @@ class Order:
     features: str
     host: gates.Host
     validated: bool = False
+    run_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,8 @@ def prepare(cluster: Kubectl, order: Order) -> Task:
     data = koordinator.render(order.policy, _WHERE) if order.policy else {}
     found = _judge(cluster, order)
     live = cluster.get("configmap", names.CONFIG_MAP, order.namespace)
-    labels = {OWNER_LABEL: OWNER, **({VALIDATED_LABEL: VALIDATED} if order.validated else {})}
+    ours = {OWNER_LABEL: OWNER, **({RUN_LABEL: order.run_id} if order.run_id else {})}
+    labels = {**ours, **({VALIDATED_LABEL: VALIDATED} if order.validated else {})}
     had = {} if live is None else {key: text for key, text in (live.get("data") or {}).items() if key in SECTIONS}
     patch = None if live is None else _patch(live, data, labels)
     return Task(order.namespace, data, labels, patch, _shown(had), _shown(data), found)
@@ -83,12 +87,20 @@ def _judge(cluster: Kubectl, order: Order) -> tuple[str, ...]:
         if node is None:
             raise ConfigError(f"node {name}: is not in the cluster; look with: kubectl get nodes")
         labels = node["metadata"].get("labels") or {}
-        for item in gates.findings(order.policy, labels, switched, order.host):
+        for item in gates.findings(order.policy, labels, switched, completed(order.host, node)):
             told[item.text] = item.kind
     refused = [f"{_WHERE}.{text}" for text, kind in told.items() if kind == gates.FAIL]
     if refused:
         raise validation.PolicyError(refused)
     return tuple(f"{_WHERE}.{text}" for text in told)
+
+
+def completed(host: gates.Host, node: Mapping[str, Any]) -> gates.Host:
+    """Return what is known of a host, with what its node object says of it where nobody has looked on the host."""
+    cpus = ((node.get("status") or {}).get("capacity") or {}).get("cpu")
+    if host.cpus is not None or cpus is None:
+        return host
+    return replace(host, cpus=quantity.parse_cpu_milli(cpus) // 1000)
 
 
 def _patch(live: Mapping[str, Any], data: Mapping[str, str], labels: Mapping[str, str]) -> list[dict[str, Any]]:

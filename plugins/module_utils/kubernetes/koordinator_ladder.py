@@ -96,6 +96,10 @@ def climb(read: Readings, wanted: Wanted) -> list[Step]:
 
 
 def _ready(read: Readings, wanted: Wanted) -> Step:
+    why = pod_reasons.node_problem(read.node or {})
+    if why:
+        text = f"node {wanted.node_name} is not ready ({why}), so its agent can't work"
+        return Step("ready", False, text, f"kubectl describe node {wanted.node_name}")
     look = f"kubectl -n {wanted.namespace} get pods -o wide"
     there = {f"{item['kind']}/{item['metadata']['name']}": item for item in read.workloads}
     missing = [name for name in wanted.components if name not in there]
@@ -264,6 +268,8 @@ def _batch(read: Readings, wanted: Wanted) -> Step:
             text = f"{', '.join(left)} is still offered although colocation is off for the node"
             return Step("batch_resources", False, text, look)
         return Step("batch_resources", True, "nothing is offered to batch work, as colocation is off for the node")
+    if BATCH_CPU not in offered:
+        return Step("batch_resources", False, _why_nothing(read, wanted), look)
     cpu = quantity.parse_batch_cpu_milli(offered.get(BATCH_CPU, "0"))
     memory = quantity.parse_bytes(offered.get(BATCH_MEMORY, "0"))
     if cpu < max(wanted.batch_cpu_milli, 1) or memory < max(wanted.batch_memory_bytes, 1):
@@ -273,6 +279,20 @@ def _batch(read: Readings, wanted: Wanted) -> Step:
         )
         return Step("batch_resources", False, text, look)
     return Step("batch_resources", True, f"{BATCH_CPU} {cpu} and {BATCH_MEMORY} {memory} are offered")
+
+
+def _why_nothing(read: Readings, wanted: Wanted) -> str:
+    """Return why a node offers nothing to batch work: its agent is silent for too long, or nobody has reckoned yet."""
+    limit_s = 60 * overlay.strategy(wanted.policy, "colocation-config", _labels(read)).get("degradeTimeMinutes")
+    updated = seconds(((read.node_metric or {}).get("status") or {}).get("updateTime"))
+    if updated is not None and read.now_s - updated > limit_s:
+        return (
+            f"{BATCH_CPU} was taken back by the manager, as the agent has not reported for "
+            f"{read.now_s - updated:.0f} s, more than degradeTimeMinutes ({limit_s} s); look at the agent first"
+        )
+    return (
+        f"{BATCH_CPU} is not offered: the manager has not reckoned it yet, or takes the node for one without batch work"
+    )
 
 
 def _root(root: Root, read: Readings, wanted: Wanted) -> Step:

@@ -4,21 +4,26 @@
 """What Koordinator leaves in a cluster when it is uninstalled, and how that is taken away.
 
 Its webhooks, definitions and namespace go with the installation when that is complete; extended resources in the
-status of nodes, labels and annotations of nodes, and what a broken uninstall left, do not.
+status of nodes, labels and annotations of nodes, and what a broken uninstall left, do not. Everybody's Koordinator has
+the same names, so whose an object is decides, never its name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import koordinator_names as names
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import kubectl
+from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.koordinator_owner import (
+    Installation,
+    is_definition,
+    whose,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.kubectl import Kubectl, wait
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.koordinator_batch import EXTENDED
 
-_HELM_RELEASE = "meta.helm.sh/release-name"
 _WEBHOOKS = (
     ("mutatingwebhookconfiguration", names.MUTATING),
     ("validatingwebhookconfiguration", names.VALIDATING),
@@ -104,29 +109,29 @@ def nodes(cluster: Kubectl, keep: Sequence[str] = ()) -> list[NodePatch]:
     return [item for item in found if item is not None]
 
 
-def definitions(cluster: Kubectl) -> list[dict[str, Any]]:
-    """Return the definitions of kinds in Koordinator's own groups, and those that it shares and that are ours."""
-    return [
-        item
-        for item in cluster.items("customresourcedefinitions")
-        if (item["spec"]["group"] in names.CRD_GROUPS and not _of_helm(item))
-        or (item["metadata"]["name"] in names.SHARED_CRDS and kubectl.is_ours(item))
-    ]
+def keys_of(found: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the labels and annotations of Koordinator's domain that nodes have."""
+    parts = [item["metadata"].get(part) or {} for item in found for part in ("labels", "annotations")]
+    return tuple(sorted({key for part in parts for key in part if is_of_koordinator(key)}))
 
 
-def _of_helm(item: Mapping[str, Any]) -> bool:
-    return _HELM_RELEASE in (item["metadata"].get("annotations") or {})
+@dataclass(frozen=True)
+class Objects:
+    """What is there under Koordinator's names: ours, to be removed, and a sentence for each thing that is another's."""
+
+    ours: tuple[Mapping[str, Any], ...]
+    left: tuple[str, ...]
 
 
-def objects(cluster: Kubectl, namespace: str) -> list[dict[str, Any]]:
-    """Return what is left of an installation: webhooks, priority classes, definitions, and the namespace."""
+def objects(cluster: Kubectl, namespace: str, installation: Installation) -> Objects:
+    """Return webhooks, priority classes, definitions and the namespace, by whether they are this installation's."""
     found = [cluster.get(kind, name) for kind, name in _WEBHOOKS]
     found += [item for item in cluster.items("priorityclasses") if item["metadata"]["name"] in names.PRIORITY_CLASSES]
-    found += definitions(cluster)
-    home = cluster.get("namespace", namespace)
-    if home is not None and (kubectl.is_ours(home) or "controle-plane" in (home["metadata"].get("labels") or {})):
-        found.append(home)
-    return [item for item in found if item is not None]
+    found += [item for item in cluster.items("customresourcedefinitions") if is_definition(item["metadata"]["name"])]
+    found.append(cluster.get("namespace", namespace))
+    there = [item for item in found if item is not None]
+    left = [f"{kubectl.shown(item)}: left, as it is of {whose(item)}" for item in there if not installation.owns(item)]
+    return Objects(tuple(item for item in there if installation.owns(item)), tuple(left))
 
 
 def clean_nodes(cluster: Kubectl, patches: Sequence[NodePatch], keep: Sequence[str], deadline_s: float) -> None:

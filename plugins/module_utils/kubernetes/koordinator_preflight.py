@@ -9,16 +9,30 @@ Pure: the cluster's objects in, findings out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import (
+    attach,
+    koordinator_config,
+    koordinator_leftovers,
+    kubectl,
+    pod_groups,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import koordinator_names as names
-from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import kubectl
+from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.koordinator_owner import (
+    HELM,
+    MANIFESTS,
+    PLATFORM,
+    Installation,
+    is_definition,
+    release_of,
+    whose,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.kubectl import Kubectl, shown
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import koordinator_gates as gates
 
-MANIFESTS, HELM, PLATFORM = "manifests", "helm", "platform"
-_RELEASE, _RELEASE_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
 _OLDEST, _NEWEST_TRIED = (1, 20), (1, 35)
 _SKIPPED_LABEL = "control-plane"
 
@@ -33,11 +47,17 @@ class Cluster:
     definitions: Sequence[Mapping[str, Any]]
     namespaces: Sequence[Mapping[str, Any]]
     priority_classes: Sequence[Mapping[str, Any]]
+    webhooks: Sequence[Mapping[str, Any]] = ()
+    kubelets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be installed or removed: how, under which Helm release, for which nodes, pods in which namespaces."""
+    """What is to be installed or removed: how, under which Helm release, for which nodes, pods in which namespaces.
+
+    ``crds`` are those of the chart's values: definitions that are not installed may be another's. ``policy`` and
+    ``features`` are what the agent will get; ``cgroup_root`` is kubelet's group of all pods ("" where it isn't known).
+    """
 
     method: str
     release: str
@@ -45,19 +65,41 @@ class Order:
     nodes: Sequence[str]
     workload_namespaces: Sequence[str] = ()
     removal: bool = False
+    crds: Mapping[str, Any] = field(default_factory=dict)
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    features: str = ""
+    cgroup_root: str = ""
+
+    @property
+    def installation(self) -> Installation:
+        """Return whose the objects of this order are."""
+        return Installation(self.method, self.release, self.release_namespace)
+
+    def leaves_out(self, definition: str) -> bool:
+        """Tell whether a definition is not installed, by its full name."""
+        unwanted = {name for name, is_on in self.crds.items() if is_on is False}
+        return "managed" in unwanted or definition.partition(".")[0] in unwanted
 
 
 @dataclass(frozen=True)
 class Found:
-    """Who has installed Koordinator already ("" for nobody), what stands in the way, and remarks."""
+    """Who has installed Koordinator already ("" for nobody), what stands in the way, and remarks.
+
+    ``node_keys`` are labels and annotations of Koordinator's domain that nodes have although nobody has installed it:
+    somebody set them by hand.
+    """
 
     owner: str
     problems: tuple[str, ...]
     remarks: tuple[str, ...]
+    node_keys: tuple[str, ...] = ()
 
 
-def read(cluster: Kubectl) -> Cluster:
-    """Return what the cluster has. Raises KubectlError."""
+def read(cluster: Kubectl, nodes: Sequence[str] = ()) -> Cluster:
+    """Return what the cluster has, and how the kubelets of nodes are configured if they may be asked.
+
+    Raises KubectlError.
+    """
     found = cluster.call("version", "-o", "json").stdout
     server = (kubectl.parse(found)[0].get("serverVersion") or {}).get("gitVersion", "")
     return Cluster(
@@ -67,6 +109,8 @@ def read(cluster: Kubectl) -> Cluster:
         cluster.items("customresourcedefinitions"),
         cluster.items("namespaces"),
         cluster.items("priorityclasses"),
+        cluster.items("mutatingwebhookconfigurations,validatingwebhookconfigurations"),
+        {name: attach.kubelet_config(cluster, name)[0] for name in nodes},
     )
 
 
@@ -77,14 +121,9 @@ def owner(cluster: Cluster) -> str:
     managers = [item for item in cluster.workloads if item["metadata"]["name"] in (names.MANAGER, names.AGENT)]
     if not managers:
         return ""
-    if any(_release(item) for item in managers):
+    if any(release_of(item) for item in managers):
         return HELM
     return MANIFESTS if all(kubectl.is_ours(item) for item in managers) else "unknown"
-
-
-def _release(item: Mapping[str, Any]) -> tuple[str, str] | None:
-    notes = item["metadata"].get("annotations") or {}
-    return (notes[_RELEASE], notes.get(_RELEASE_NAMESPACE, "")) if _RELEASE in notes else None
 
 
 def judge(cluster: Cluster, order: Order) -> Found:
@@ -95,14 +134,18 @@ def judge(cluster: Cluster, order: Order) -> Found:
         return Found(has, (), (f"{text}: the platform has its own Koordinator, which is left alone",))
     if order.removal:
         return Found(has, tuple(_method(has, cluster, order)), ())
+    keys = () if has else koordinator_leftovers.keys_of(cluster.nodes)
     problems = [
         *_method(has, cluster, order),
         *_version(cluster),
         *_nodes(cluster, order),
         *_owners(cluster, order),
         *_namespaces(cluster, order),
+        *_kubelets_root(cluster, order),
+        *(text for kind, text in _effect(cluster, order) if kind == gates.FAIL),
     ]
-    return Found(has, tuple(problems), tuple(_remarks(cluster)))
+    remarks = [*_remarks(cluster), *(text for kind, text in _effect(cluster, order) if kind == gates.WARN)]
+    return Found(has, tuple(problems), tuple(remarks), keys)
 
 
 def _method(has: str, cluster: Cluster, order: Order) -> Iterator[str]:
@@ -149,35 +192,62 @@ def _nodes(cluster: Cluster, order: Order) -> Iterator[str]:
             yield f"node {name}: is not ready ({why}); look with: kubectl describe node {name}"
 
 
-def _is_koordinators(name: str) -> bool:
-    group = name.partition(".")[2]
-    return group in names.CRD_GROUPS or name in names.SHARED_CRDS
+def _kubelets_root(cluster: Cluster, order: Order) -> Iterator[str]:
+    roots = [f"/{name}" for name in pod_groups.ALL_PODS.values()]
+    for name in order.nodes:
+        root = order.cgroup_root or attach.pods_group(cluster.kubelets.get(name) or {})
+        if root and root not in roots:
+            yield (
+                f"node {name}: kubelet has its pods in the control group {root}, and Koordinator's agent looks only in "
+                f"{' and '.join(roots)}; set kubelet's cgroupRoot to /; look with: kubectl get --raw "
+                f"/api/v1/nodes/{name}/proxy/configz"
+            )
+
+
+def _effect(cluster: Cluster, order: Order) -> Iterator[tuple[str, str]]:
+    """Find what of the policy would do nothing on a node, by what the cluster says of that: suppress on two CPUs."""
+    if not order.policy:
+        return
+    switched = gates.parse(order.features)
+    for item in cluster.nodes:
+        name = item["metadata"]["name"]
+        labels = item["metadata"].get("labels") or {}
+        manager = (cluster.kubelets.get(name) or {}).get("cpuManagerPolicy")
+        host = koordinator_config.completed(gates.Host(cpu_manager=manager), item)
+        for found in gates.findings(order.policy, labels, switched, host) if name in order.nodes else ():
+            yield found.kind, f"node {name}: policy.{found.text}"
 
 
 def _owners(cluster: Cluster, order: Order) -> Iterator[str]:
-    """Find definitions and priority classes of another owner, which would stop Helm in the middle."""
-    mine = (order.release, order.release_namespace) if order.method == HELM else None
-    for item in cluster.definitions:
-        name = item["metadata"]["name"]
-        expected = kubectl.is_ours(item) if mine is None else _release(item) == mine
-        if expected or not _is_koordinators(name):
-            continue
-        yield (
-            f"definition {name}: is there already and belongs to {_whose(item)}; leave it out of the installation with "
-            f"crds.{name.partition('.')[0]}: false among the values, or remove it"
-        )
-    for item in cluster.priority_classes:
-        name = item["metadata"]["name"]
-        expected = kubectl.is_ours(item) if mine is None else _release(item) == mine
-        if name in names.PRIORITY_CLASSES and not expected:
-            yield f"priority class {name}: is there already and belongs to {_whose(item)}; remove it"
+    """Find what has a name of Koordinator's and another owner, at which an installation would stop in the middle."""
+    named = (names.MUTATING, names.VALIDATING, *names.PRIORITY_CLASSES)
+    foreign = [
+        item
+        for item in (*cluster.definitions, *cluster.priority_classes, *cluster.webhooks)
+        if not order.installation.made(item)
+    ]
+    for owner_of, found in _by_owner(item for item in foreign if is_definition(item["metadata"]["name"])):
+        found = [name for name in found if not order.leaves_out(name)]
+        if found:
+            values = ", ".join(f"crds.{name.partition('.')[0]}" for name in found)
+            yield (
+                f"definition {', '.join(found)}: there already, of {owner_of}; leave it out of the installation with "
+                f"{values}: false among koordinator_values, or remove it; look with: kubectl get crd {found[0]} -o yaml"
+            )
+    for item in foreign:
+        if item["metadata"]["name"] in named:
+            yield (
+                f"{shown(item)}: there already, of {whose(item)}; remove that installation first; look with: kubectl "
+                f"get {item['kind'].lower()} {item['metadata']['name']} -o yaml"
+            )
 
 
-def _whose(item: Mapping[str, Any]) -> str:
-    release = _release(item)
-    if release:
-        return f"Helm release {release[1]}/{release[0]}"
-    return "an installation by manifests" if kubectl.is_ours(item) else "somebody else"
+def _by_owner(items: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:
+    """Return names of objects by their owner, so that thirteen definitions of one owner make one sentence."""
+    found: dict[str, list[str]] = {}
+    for item in items:
+        found.setdefault(whose(item), []).append(item["metadata"]["name"])
+    return sorted(found.items())
 
 
 def _namespaces(cluster: Cluster, order: Order) -> Iterator[str]:
@@ -185,11 +255,16 @@ def _namespaces(cluster: Cluster, order: Order) -> Iterator[str]:
         name, labels = item["metadata"]["name"], item["metadata"].get("labels") or {}
         if name in order.workload_namespaces and _SKIPPED_LABEL in labels:
             yield f"namespace {name}: has label {_SKIPPED_LABEL}, so webhooks skip its pods; remove the label"
+        if name in order.workload_namespaces and not kubectl.is_ours(item):
+            yield (
+                f"namespace {name}: exists and is not ours, and what is in it would not be left alone; choose another "
+                "koordinator_workload_namespace"
+            )
         if name != names.NAMESPACE:
             continue
         if (item.get("status") or {}).get("phase") == "Terminating":
             yield f"namespace {name}: is being deleted; wait until it is gone, or look what keeps it"
-        elif order.method == HELM and _release(item) != (order.release, order.release_namespace):
+        elif order.method == HELM and release_of(item) != (order.release, order.release_namespace):
             yield (
                 f"namespace {name}: exists without belonging to the release, which makes it itself, so Helm "
                 f"would stop; delete it with: kubectl delete namespace {name}"
@@ -201,12 +276,3 @@ def _namespaces(cluster: Cluster, order: Order) -> Iterator[str]:
             f"the release's namespace is {names.NAMESPACE}, which the chart makes itself, so Helm would stop; choose "
             "another one, such as default"
         )
-
-
-def left_out(problems: Sequence[str], crds: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the problems without those about definitions that the values leave out of the installation."""
-    unwanted = [name for name, is_on in crds.items() if is_on is False]
-    if "managed" in unwanted:
-        return tuple(text for text in problems if not text.startswith("definition "))
-    prefixes = tuple(f"definition {name}." for name in unwanted)
-    return tuple(text for text in problems if not prefixes or not text.startswith(prefixes))

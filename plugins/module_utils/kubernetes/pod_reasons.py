@@ -11,9 +11,27 @@ from typing import Any
 
 _PULL = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 CRASHING = ("CrashLoopBackOff", "Error", "RunContainerError", "CreateContainerError", "StartError")
-# What the agent logs before it gives up, and what that means; the first that is found counts. Kubelet comes first, as
-# an agent that can't list pods ends whatever else is wrong.
+# Why an image can't be had, by what the runtime says; the first that is found counts.
+_PULL_CAUSES = (
+    (re.compile(r"no match for platform|no matching manifest"), "there is none for the node's architecture"),
+    (
+        re.compile(r"unauthorized|authentication required|access denied|denied:", re.IGNORECASE),
+        "credentials are missing",
+    ),
+    (re.compile(r"manifest unknown|not found"), "the registry does not have it"),
+    (
+        re.compile(r"connection refused|no such host|timeout|deadline exceeded|unreachable|dial tcp|x509"),
+        "the registry can't be reached",
+    ),
+)
+# What the agent logs before it gives up, and what that means; the first that is found counts. Of an agent that runs at
+# all, kubelet comes first, as one that can't list pods ends whatever else is wrong.
 _AGENT = (
+    (
+        re.compile(r"exec format error"),
+        "its program is for another architecture",
+        "bring an image for the node's architecture",
+    ),
     (
         re.compile(r"(?:kubelet|/pods|/configz|:10250|:10255).*(?:[Ff]orbidden|Unauthorized|\b40[13]\b)"),
         "kubelet refuses the agent's service account",
@@ -60,7 +78,7 @@ def problem(pod: Mapping[str, Any]) -> str:
     """Return why a pod is not ready, "" where it is."""
     status = pod.get("status") or {}
     if status.get("phase") == "Failed":
-        return f"failed: {status.get('reason', 'no reason given')} {status.get('message', '')}".strip()
+        return _failed(str(status.get("reason", "no reason given")), str(status.get("message", "")))
     conditions = {item["type"]: item for item in status.get("conditions") or ()}
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
@@ -72,18 +90,40 @@ def problem(pod: Mapping[str, Any]) -> str:
     return ""
 
 
+def _failed(reason: str, message: str) -> str:
+    if reason == "Evicted":
+        return f"was evicted: {message or 'no reason given'}"
+    if reason.startswith("OutOf"):
+        return f"was refused by kubelet, as the node offered less than it asks for ({reason}); make it again"
+    return f"failed: {reason} {message}".strip()
+
+
+def _why_no_image(reason: str, message: str) -> str:
+    cause = next((f": {why}" for pattern, why in _PULL_CAUSES if pattern.search(message)), "")
+    return f"{cause} ({message or reason})"
+
+
 def _containers(status: Mapping[str, Any]) -> Iterator[str]:
     for item in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
         waiting = (item.get("state") or {}).get("waiting") or {}
         reason, message = waiting.get("reason", ""), waiting.get("message", "")
         if reason in _PULL:
-            yield f"image {item.get('image')} can't be pulled ({message or reason})"
+            yield f"image {item.get('image')} can't be pulled{_why_no_image(reason, message)}"
         elif reason in CRASHING:
             ended = (item.get("lastState") or {}).get("terminated") or {}
             code = f", exit status {ended['exitCode']}" if "exitCode" in ended else ""
             yield f"container {item['name']} crashes ({reason}{code}, {item.get('restartCount', 0)} restarts)"
         elif reason and reason not in ("ContainerCreating", "PodInitializing"):
             yield f"container {item['name']} waits: {reason} {message}".strip()
+
+
+def node_problem(node: Mapping[str, Any]) -> str:
+    """Return why a node is not ready, "" where it is, or where nothing is said of it."""
+    conditions = {item["type"]: item for item in (node.get("status") or {}).get("conditions") or ()}
+    ready = conditions.get("Ready")
+    if ready is None or ready.get("status") == "True":
+        return ""
+    return str(ready.get("message") or ready.get("reason") or "it has never reported")
 
 
 def crashes(pod: Mapping[str, Any]) -> bool:

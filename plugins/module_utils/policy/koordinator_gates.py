@@ -50,6 +50,7 @@ class Host:
     cgroup_v2: bool | None = None
     group_identity: bool | None = None
     burst_above_quota: bool | None = None
+    cpu_manager: str | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,12 @@ def _threshold(strategy: overlay.Strategy, gates: Mapping[str, bool], host: Host
             FAIL,
             f"{where}: cpuset never leaves best effort fewer than {_MIN_CPUS_OF_CPUSET} CPUs, and the node has "
             f"{host.cpus}, so it would do nothing; write cfsQuota",
+        )
+    if strategy.get("cpuSuppressPolicy") == "cpuset" and host.cpu_manager == "static":
+        yield Finding(
+            WARN,
+            f"{where}: kubelet's CPU manager is static and writes the same cpusets, so pods may fail to start; write "
+            "cfsQuota, or set kubelet's cpuManagerPolicy to none",
         )
     for key, gate in _EVICTION.items():
         if strategy.get(key) is not None:

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 _OWN = {"program", "flags", "arguments"}
 _PASSED = {
@@ -22,13 +23,18 @@ class ComponentError(Exception):
 
 
 def flag_words(flags: Mapping[str, Any]) -> list[str]:
-    """Return flags as arguments, `--name=value` each; a null leaves one out, a list is joined by commas."""
-    return [f"--{name}={_text(value)}" for name, value in flags.items() if value is not None]
+    """Return flags as arguments, `--name=value` each; a null or an empty mapping leaves one out.
+
+    A list is joined by commas, and so is a mapping of words, `key=value` each.
+    """
+    return [f"--{name}={_text(value)}" for name, value in flags.items() if value is not None and value != {}]
 
 
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={value[key]}" for key in sorted(value))
     return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
@@ -45,20 +51,31 @@ def process(name: str, raw: Mapping[str, Any], bin_dir: str, prefix: Sequence[st
     return {"name": name, "argv": argv, **passed}
 
 
+def laid_over(lower: Any, upper: Any) -> Any:
+    """Return a description with changes laid over it: mappings key by key, everything else as a whole."""
+    if isinstance(lower, Mapping) and isinstance(upper, Mapping):
+        return {**lower, **{key: laid_over(lower.get(key), value) for key, value in upper.items()}}
+    return upper
+
+
 def processes(
     components: Mapping[str, Mapping[str, Any]],
     bin_dir: str,
     prefix: Sequence[str] = (),
     name_prefix: str = "",
+    changes: Mapping[str, Any] | None = None,
+    state: str = "",
     group: str = "",
 ) -> list[dict[str, Any]]:
     """Return components as entries of module process, in their order; one that is null is left out.
 
-    :param group: control group of those that name none; empty leaves them where their supervisor is.
+    ``changes`` by component are laid over them. With ``state`` absent the last one comes first, as it needs the others.
+    ``group`` is the control group of those that name none; empty leaves them where their supervisor is.
     """
-    usual = {"group": group} if group else {}
-    return [
+    usual = {**({"state": state} if state else {}), **({"group": group} if group else {})}
+    found = [
         {**usual, **process(name, raw, bin_dir, prefix), "name": f"{name_prefix}{name}"}
-        for name, raw in components.items()
+        for name, raw in laid_over(components, changes or {}).items()
         if raw is not None
     ]
+    return found[::-1] if state == "absent" else found

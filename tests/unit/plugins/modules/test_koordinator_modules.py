@@ -12,6 +12,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import c
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import best_effort_root, koordinator_ladder
 from ansible_collections.colocation.testbed.plugins.module_utils.policy import koordinator
 from ansible_collections.colocation.testbed.plugins.modules import (
+    cluster_record,
     koordinator_leftovers,
     koordinator_node,
     koordinator_policy,
@@ -175,13 +176,29 @@ def test_an_installation_by_manifests_goes_by_its_labels(run: Any, cluster: Fake
     cluster.put(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "w", "labels": dict([*labels.items()][:1])}}
     )
-    predicted = run(koordinator_leftovers, uninstall=True, _ansible_check_mode=True)
+    predicted = run(koordinator_leftovers, method="manifests", _ansible_check_mode=True)
     assert cluster.changes() == []
-    done = run(koordinator_leftovers, uninstall=True, deadline_s=5)
+    done = run(koordinator_leftovers, method="manifests", deadline_s=5)
     assert done["removed"] == predicted["removed"]
     assert done["removed"][0] == "DaemonSet koordinator-system/koordlet: deleted"
     assert sorted(cluster.objects) == [("Namespace", "", "w"), ("Node", "", "n1")]
-    assert run(koordinator_leftovers, uninstall=True)["changed"] is False
+    assert run(koordinator_leftovers, method="manifests")["changed"] is False
+
+
+def test_leftovers_of_others_stay_and_are_named(run: Any, cluster: FakeCluster) -> None:
+    definition = {
+        "apiVersion": "x/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "nodeslos.slo.koordinator.sh"},
+    }
+    release = {"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "s"}
+    cluster.put({**definition, "metadata": {**definition["metadata"], "annotations": release}})
+    text = "CustomResourceDefinition nodeslos.slo.koordinator.sh"
+    done = run(koordinator_leftovers, method="manifests", deadline_s=5)
+    assert done["left"] == [f"{text}: left, as it is of Helm release s/r"]
+    assert run(koordinator_leftovers, method="helm", release="other", release_namespace="s")["changed"] is False
+    gone = run(koordinator_leftovers, method="helm", release="r", release_namespace="s", deadline_s=5)
+    assert (gone["removed"], gone["left"]) == ([f"{text}: deleted"], [])
 
 
 def test_preflight_tells_everything(run: Any, cluster: FakeCluster) -> None:
@@ -189,6 +206,13 @@ def test_preflight_tells_everything(run: Any, cluster: FakeCluster) -> None:
     cluster.put({**NAMESPACE, "metadata": {"name": "koordinator-system"}})
     result = run(koordinator_preflight, method="helm", nodes=["n2"])
     assert len(result["problems"]) == 2
+    assert run(koordinator_preflight, method="helm", removal=True)["changed"] is False
+    cluster.denied = {("create", "clusterroles"), ("patch", "nodes/status")}
+    said = run(koordinator_preflight, method="manifests", nodes=["n1"])["msg"]
+    assert said.startswith("right create clusterroles.rbac.authorization.k8s.io in all namespaces: is missing; ")
+    assert "right patch nodes/status in all namespaces: is missing" in said
+    assert cluster.changes() == []
+    cluster.denied = {("create", "clusterroles")}
     assert run(koordinator_preflight, method="helm", removal=True)["changed"] is False
     cluster.fail = "error: You must be logged in to the server (Unauthorized)"
     assert "credentials are expired" in run(koordinator_preflight, method="helm")["msg"]
@@ -232,3 +256,18 @@ def test_a_node_is_recorded(run: Any, tmp_path: Any, monkeypatch: pytest.MonkeyP
 
 def test_sources_that_cannot_be_had_are_told(run: Any) -> None:
     assert "/nowhere/go is not there" in run(koordinator_source, go="/nowhere/go")["msg"]
+
+
+def test_what_is_in_a_cluster_is_noted_once_and_forgotten_once(run: Any, tmp_path: Any) -> None:
+    where = {"state_dir": str(tmp_path / "state"), "part": "koordinator", "kubectl": ["kubectl", "--context", "lab"]}
+    first = {**where, "settings": {"method": "helm"}}
+    assert run(cluster_record, **first, _ansible_check_mode=True, _ansible_diff=True)["changed"] is True
+    assert run(cluster_record, **where, state="read")["records"] == []
+    assert run(cluster_record, **first)["changed"] is True
+    assert run(cluster_record, **{**first, "settings": {"method": "other"}})["changed"] is False
+    (noted,) = run(cluster_record, state="read", state_dir=where["state_dir"])["records"]
+    assert (noted["settings"], noted["goes_with_its_cluster"]) == ({"method": "helm"}, False)
+    assert run(cluster_record, **{**where, "kubectl": ["kubectl"]}, state="read")["records"] == []
+    assert run(cluster_record, **where, state="absent")["changed"] is True
+    assert run(cluster_record, **where, state="absent")["changed"] is False
+    assert "say what goes into which cluster" in run(cluster_record, state_dir=where["state_dir"])["msg"]

@@ -13,6 +13,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes impo
     koordinator_config,
     koordinator_leftovers,
     koordinator_names,
+    koordinator_owner,
     koordinator_preflight,
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.policy import koordinator
@@ -20,8 +21,10 @@ from ansible_collections.colocation.testbed.plugins.module_utils.policy import k
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation import PolicyError
 from tests.support.fake_cluster import FakeCluster
 
+LOOKS = "/kubepods.slice and /kubepods"
 OURS = {"app.kubernetes.io/managed-by": "colocation-testbed"}
 RELEASE = {"meta.helm.sh/release-name": "koordinator", "meta.helm.sh/release-namespace": "default"}
+OTHER_RELEASE = {"meta.helm.sh/release-name": "koord", "meta.helm.sh/release-namespace": "platform"}
 SPACE = koordinator_names.NAMESPACE
 
 
@@ -49,8 +52,13 @@ def judge(*items: dict[str, Any], method: str = "manifests", version: str = "v1.
         ["n1"],
         ["workloads"],
         order.get("removal", False),
+        order.get("crds", {}),
+        order.get("policy", {}),
+        order.get("features", ""),
+        order.get("cgroup_root", ""),
     )
-    found = koordinator_preflight.judge(koordinator_preflight.read(cluster.kubectl), what)
+    cluster.configz = order.get("kubelet", {})
+    found = koordinator_preflight.judge(koordinator_preflight.read(cluster.kubectl, ["n1"]), what)
     assert cluster.changes() == []
     return found
 
@@ -68,20 +76,44 @@ def test_an_empty_cluster_is_ready(method: str) -> None:
         (
             [node(), definition("nodeslos.slo.koordinator.sh")],
             "manifests",
-            "definition nodeslos.slo.koordinator.sh: is there already and belongs to somebody else; leave it out of "
-            "the installation with crds.nodeslos: false",
+            "definition nodeslos.slo.koordinator.sh: there already, of somebody else; leave it out of the installation "
+            "with crds.nodeslos: false among koordinator_values, or remove it; look with: kubectl get crd nodeslos.slo",
+        ),
+        (
+            [node(), definition("nodeslos.slo.koordinator.sh"), definition("devices.scheduling.koordinator.sh")],
+            "helm",
+            "definition devices.scheduling.koordinator.sh, nodeslos.slo.koordinator.sh: there already, of",
         ),
         (
             [node(), definition("podgroups.scheduling.sigs.k8s.io", annotations=RELEASE)],
             "manifests",
-            "belongs to Helm release default/koordinator",
+            "there already, of Helm release default/koordinator",
+        ),
+        (
+            [node(), definition("podgroups.scheduling.sigs.k8s.io", annotations=OTHER_RELEASE)],
+            "helm",
+            "there already, of Helm release platform/koord",
         ),
         (
             [node(), definition("nodeslos.slo.koordinator.sh", labels=OURS)],
             "helm",
-            "belongs to an installation by manifests",
+            "there already, of an installation by manifests",
         ),
-        ([node(), made("PriorityClass", "koord-batch")], "helm", "priority class koord-batch: is there already"),
+        (
+            [node(), made("PriorityClass", "koord-batch")],
+            "helm",
+            "PriorityClass koord-batch: there already, of somebody else; remove that installation first",
+        ),
+        (
+            [node(), made("MutatingWebhookConfiguration", koordinator_names.MUTATING)],
+            "manifests",
+            "MutatingWebhookConfiguration koordinator-mutating-webhook-configuration: there already, of somebody else",
+        ),
+        (
+            [node(), made("Namespace", "workloads")],
+            "manifests",
+            "namespace workloads: exists and is not ours, and what is in it would not be left alone",
+        ),
         (
             [node(), made("Namespace", SPACE)],
             "helm",
@@ -146,14 +178,77 @@ def test_a_platforms_own_is_left_alone() -> None:
     assert "which is left alone" in found.remarks[0]
 
 
-def test_definitions_that_are_left_out_may_be_anothers() -> None:
-    problems = ["definition nodeslos.slo.koordinator.sh: x", "definition podgroups.y: x", "node n1: x"]
-    assert koordinator_preflight.left_out(problems, {"nodeslos": False, "podgroups": True}) == (
-        problems[1],
-        problems[2],
+@pytest.mark.parametrize("method", ["manifests", "helm"])
+def test_definitions_that_are_left_out_may_be_anothers(method: str) -> None:
+    theirs = [definition("nodeslos.slo.koordinator.sh"), definition("podgroups.scheduling.sigs.k8s.io")]
+    (left,) = judge(node(), *theirs, method=method, crds={"nodeslos": False, "podgroups": True}).problems
+    assert left.startswith("definition podgroups.scheduling.sigs.k8s.io: there already")
+    assert judge(node(), *theirs, method=method, crds={"managed": False}).problems == ()
+
+
+@pytest.mark.parametrize("method", ["manifests", "helm"])
+def test_all_definitions_of_one_owner_are_refused_in_one_sentence(method: str) -> None:
+    groups = [*koordinator_names.SHARED_CRDS, *(f"things.{group}" for group in koordinator_names.CRD_GROUPS)]
+    (problem,) = judge(node(), *(definition(name) for name in groups), method=method).problems
+    assert all(name in problem for name in groups)
+
+
+def sized(cpus: str) -> dict[str, Any]:
+    found = node()
+    return {**found, "status": {**found["status"], "capacity": {"cpu": cpus}}}
+
+
+SUPPRESS = {"resource-threshold-config": {"clusterStrategy": {"enable": True, "cpuSuppressPolicy": "cpuset"}}}
+
+
+@pytest.mark.parametrize("method", ["manifests", "helm"])
+def test_suppress_by_cpus_on_two_of_them_is_refused_before_anything_is_installed(method: str) -> None:
+    (problem,) = judge(sized("2"), method=method, policy=SUPPRESS).problems
+    assert problem.startswith("node n1: policy.resource-threshold-config")
+    assert problem.endswith(
+        "cpuset never leaves best effort fewer than 2 CPUs, and the node has 2, so it would do nothing; write cfsQuota"
     )
-    assert koordinator_preflight.left_out(problems, {"managed": False}) == (problems[2],)
-    assert koordinator_preflight.left_out(problems, {}) == tuple(problems)
+    assert judge(sized("4"), method=method, policy=SUPPRESS).problems == ()
+    # Other nodes of the cluster are not tested.
+    other = {**sized("2"), "metadata": {"name": "n2"}}
+    assert judge(sized("4"), other, method=method, policy=SUPPRESS).problems == ()
+
+
+def test_a_policy_without_its_feature_gate_is_refused_before_too() -> None:
+    (problem,) = judge(sized("8"), policy=SUPPRESS, features="BECPUSuppress=false").problems
+    assert "has no effect while the agent's feature gate BECPUSuppress is off" in problem
+
+
+@pytest.mark.parametrize(
+    ("root", "is_refused"),
+    [("", False), ("/kubepods", False), ("/kubepods.slice", False), ("/kubelet/kubepods", True)],
+)
+def test_kubelets_root_must_be_where_the_agent_looks(root: str, is_refused: bool) -> None:
+    found = judge(node(), cgroup_root=root).problems
+    assert [text.partition(";")[0] for text in found] == (
+        [f"node n1: kubelet has its pods in the control group {root}, and Koordinator's agent looks only in {LOOKS}"]
+        if is_refused
+        else []
+    )
+
+
+def test_a_kubelet_that_may_be_asked_says_where_its_pods_are() -> None:
+    (problem,) = judge(node(), kubelet={"cgroupRoot": "/kubelet", "cgroupDriver": "cgroupfs"}).problems
+    assert "kubelet has its pods in the control group /kubelet/kubepods" in problem
+    assert judge(node(), kubelet={"cgroupRoot": "/", "cgroupDriver": "systemd"}).problems == ()
+
+
+def test_a_static_cpu_manager_beside_suppress_by_cpus_is_remarked() -> None:
+    (remark,) = judge(sized("8"), policy=SUPPRESS, kubelet={"cpuManagerPolicy": "static"}).remarks
+    assert remark.endswith("write cfsQuota, or set kubelet's cpuManagerPolicy to none")
+    assert judge(sized("8"), policy=SUPPRESS, kubelet={"cpuManagerPolicy": "none"}).remarks == ()
+
+
+def test_what_users_wrote_on_nodes_before_is_known() -> None:
+    marked = {**node(), "metadata": {**node()["metadata"], "labels": {"node.koordinator.sh/cpu-reclaim-ratio": "0.8"}}}
+    assert judge(marked).node_keys == ("node.koordinator.sh/cpu-reclaim-ratio",)
+    # Those of a Koordinator that runs are its own.
+    assert judge(marked, made("DaemonSet", "koordlet", SPACE, labels=OURS)).node_keys == ()
 
 
 POLICY: dict[str, Any] = {
@@ -192,6 +287,19 @@ def config(cluster: FakeCluster) -> dict[str, Any]:
     found = cluster.get("ConfigMap", koordinator_names.CONFIG_MAP, SPACE)
     assert found is not None
     return found
+
+
+def test_the_number_of_cpus_is_the_nodes_where_nobody_has_looked() -> None:
+    assert koordinator_config.completed(gates.Host(), sized("2")).cpus == 2
+    assert koordinator_config.completed(gates.Host(cpus=8), sized("2")).cpus == 8
+    assert koordinator_config.completed(gates.Host(), node()).cpus is None
+
+
+def test_the_configmap_carries_label_and_run() -> None:
+    cluster = FakeCluster([node()])
+    Manager(cluster)
+    write(cluster, order(POLICY, run_id="r1"))
+    assert config(cluster)["metadata"]["labels"] == {**OURS, "colocation.testbed/run": "r1"}
 
 
 def test_a_policy_arrives_once_and_goes_again() -> None:
@@ -299,28 +407,54 @@ def test_what_comes_back_is_told() -> None:
         koordinator_leftovers.clean_nodes(cluster.kubectl, patches, [], 0)
 
 
-def test_objects_that_are_left_are_found_and_others_are_not() -> None:
+BY_MANIFESTS = koordinator_owner.Installation("manifests")
+BY_HELM = koordinator_owner.Installation("helm", "koordinator", "default")
+
+
+@pytest.mark.parametrize(
+    ("installation", "metadata"), [(BY_MANIFESTS, {"labels": OURS}), (BY_HELM, {"annotations": RELEASE})]
+)
+def test_objects_that_are_ours_are_found(installation: Any, metadata: dict[str, Any]) -> None:
+    items = [
+        made("MutatingWebhookConfiguration", koordinator_names.MUTATING, **metadata),
+        made("PriorityClass", "koord-batch", **metadata),
+        definition("elasticquotas.scheduling.sigs.k8s.io", **metadata),
+        definition("nodeslos.slo.koordinator.sh", **metadata),
+        made("Namespace", SPACE, **metadata),
+    ]
+    cluster = FakeCluster([*items, made("PriorityClass", "system-node-critical"), definition("certs.example.org")])
+    found = koordinator_leftovers.objects(cluster.kubectl, SPACE, installation)
+    assert [item["metadata"]["name"] for item in found.ours] == [item["metadata"]["name"] for item in items]
+    assert found.left == ()
+
+
+@pytest.mark.parametrize("installation", [BY_MANIFESTS, BY_HELM])
+def test_objects_of_others_are_left_and_named_with_their_owner(installation: Any) -> None:
     cluster = FakeCluster(
         [
-            made("MutatingWebhookConfiguration", koordinator_names.MUTATING),
+            made("ValidatingWebhookConfiguration", koordinator_names.VALIDATING),
             made("PriorityClass", "koord-batch"),
-            made("PriorityClass", "system-node-critical"),
             definition("nodeslos.slo.koordinator.sh"),
-            definition("podgroups.scheduling.sigs.k8s.io"),
-            definition("elasticquotas.scheduling.sigs.k8s.io", labels=OURS),
-            definition("devices.scheduling.koordinator.sh", annotations=RELEASE),
+            definition("podgroups.scheduling.sigs.k8s.io", annotations=OTHER_RELEASE),
             made("Namespace", SPACE, labels={"controle-plane": "koordinator"}),
         ]
     )
-    found = [item["metadata"]["name"] for item in koordinator_leftovers.objects(cluster.kubectl, SPACE)]
-    assert found == [
-        koordinator_names.MUTATING,
-        "koord-batch",
-        "elasticquotas.scheduling.sigs.k8s.io",
-        "nodeslos.slo.koordinator.sh",
-        SPACE,
-    ]
-    assert koordinator_leftovers.objects(FakeCluster([made("Namespace", SPACE)]).kubectl, SPACE) == []
+    found = koordinator_leftovers.objects(cluster.kubectl, SPACE, installation)
+    assert found.ours == ()
+    assert found.left == (
+        "ValidatingWebhookConfiguration koordinator-validating-webhook-configuration: left, as it is of somebody else",
+        "PriorityClass koord-batch: left, as it is of somebody else",
+        "CustomResourceDefinition nodeslos.slo.koordinator.sh: left, as it is of somebody else",
+        "CustomResourceDefinition podgroups.scheduling.sigs.k8s.io: left, as it is of Helm release platform/koord",
+        "Namespace koordinator-system: left, as it is of somebody else",
+    )
+
+
+def test_another_release_is_not_ours_without_helm() -> None:
+    item = definition("nodeslos.slo.koordinator.sh", annotations=RELEASE)
+    assert BY_HELM.owns(item)
+    assert not BY_MANIFESTS.owns(item)
+    assert not koordinator_owner.Installation("helm", "koordinator", "elsewhere").owns(item)
 
 
 def test_who_still_runs_is_seen() -> None:

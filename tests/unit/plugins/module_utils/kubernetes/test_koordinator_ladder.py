@@ -128,6 +128,7 @@ def waiting(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
 
 CRASH = waiting("CrashLoopBackOff", lastState={"terminated": {"exitCode": 255}})
 KUBELET = "E1 x] sync failed: Get https://10.0.0.1:10250/pods/: 403 Forbidden\nF1 time out waiting for sync informers"
+NOT_READY = [{"type": "Ready", "status": "Unknown", "message": "kubelet stopped posting node status"}]
 EVENT = {"reason": "SLOCfgUnmarshalFailed", "message": "invalid character", "lastTimestamp": NOW}
 
 
@@ -138,7 +139,7 @@ EVENT = {"reason": "SLOCfgUnmarshalFailed", "message": "invalid character", "las
         (
             {"pods": [pod("koordlet", "False", **waiting("ImagePullBackOff", "manifest unknown"))]},
             "ready",
-            "image r/koordlet:v1 can't be pulled (manifest unknown)",
+            "image r/koordlet:v1 can't be pulled: the registry does not have it (manifest unknown)",
             "describe pod koordlet-1",
         ),
         (
@@ -201,8 +202,38 @@ EVENT = {"reason": "SLOCfgUnmarshalFailed", "message": "invalid character", "las
         (
             {"node": {**node(), "status": {"allocatable": {}}}},
             "batch_resources",
-            "batch-cpu 0 and kubernetes.io/batch-memory 0 are offered, fewer than",
+            "batch-cpu is not offered: the manager has not reckoned it yet",
             "get node n1",
+        ),
+        (
+            {"node": node(**{"kubernetes.io/batch-cpu": "0"})},
+            "batch_resources",
+            "batch-cpu 0 and kubernetes.io/batch-memory 1073741824 are offered, fewer than",
+            "get node n1",
+        ),
+        (
+            {"node": {**node(), "status": {"allocatable": {}}}, "now_s": GOOD.now_s + 901},
+            "batch_resources",
+            "was taken back by the manager, as the agent has not reported for 901 s, more than degradeTimeMinutes",
+            "get node n1",
+        ),
+        (
+            {"node": {**node(), "status": {"conditions": NOT_READY}}},
+            "ready",
+            "node n1 is not ready (kubelet stopped posting node status), so its agent can't work",
+            "describe node n1",
+        ),
+        (
+            {"probe": None, "refusal": "failed calling webhook: connect: connection refused"},
+            "injection",
+            "is refused: failed calling webhook: connect: connection refused",
+            "koord-manager",
+        ),
+        (
+            {"pods": [pod("koordlet", "False", phase="Failed", reason="Evicted", message="node was low on memory")]},
+            "ready",
+            "pod koordlet-1: was evicted: node was low on memory",
+            "describe pod koordlet-1",
         ),
         (
             {"root": Root("kubepods/besteffort", None, None, None, problem="kubelet's cgroupRoot is not /")},
@@ -270,6 +301,7 @@ def test_agents_of_other_nodes_do_not_count() -> None:
         ("F x] can't get node n1", "does not find its node"),
         ("F x] listen tcp :9316: bind: address already in use", "a port of the agent is taken"),
         ("Error: unrecognized feature gate: X", "a feature gate is not known"),
+        ("exec /koordlet: exec format error", "its program is for another architecture"),
         ("F open /host-cgroup/cpu/kubepods.slice: no such file or directory", "does not find kubelet's control groups"),
         ("something else", "it logged last: something else"),
         ("", ""),
@@ -277,6 +309,32 @@ def test_agents_of_other_nodes_do_not_count() -> None:
 )
 def test_why_an_agent_ends_kubelet_first(log: str, words: str) -> None:
     assert words in pod_reasons.why_agent(log)
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        ("no match for platform in manifest: not found", "there is none for the node's architecture"),
+        ("dial tcp 10.0.0.1:5000: connect: connection refused", "the registry can't be reached"),
+        ("lookup registry.example.org: no such host", "the registry can't be reached"),
+        ("manifest unknown", "the registry does not have it"),
+        ("pull access denied, repository does not exist", "credentials are missing"),
+    ],
+)
+def test_why_an_image_cannot_be_had(message: str, why: str) -> None:
+    found = pod_reasons.problem(pod("koordlet", "False", **waiting("ErrImagePull", message)))
+    assert found == f"image r/koordlet:v1 can't be pulled: {why} ({message})"
+    assert pod_reasons.problem(pod("x", "False", **waiting("ImagePullBackOff"))).endswith(
+        "can't be pulled (ImagePullBackOff)"
+    )
+
+
+def test_a_pod_that_ended_says_why() -> None:
+    refused = pod(
+        "x", "False", phase="Failed", reason="OutOfkubernetes.io/batch-cpu", message="Node didn't have enough"
+    )
+    assert "as the node offered less than it asks for (OutOfkubernetes.io/batch-cpu)" in pod_reasons.problem(refused)
+    assert pod_reasons.problem(pod("x", "False", phase="Failed", reason="Error")) == "failed: Error"
 
 
 def test_times_of_the_api_are_understood() -> None:

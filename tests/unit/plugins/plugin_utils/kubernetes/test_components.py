@@ -13,8 +13,8 @@ NAMES = ["etcd", "kubernetes", "containerd", "crictl", "helm", "koordinator"]
 
 
 def test_flags() -> None:
-    flags = {"a": True, "b": None, "c": ["x", "y"], "d": 5, "e": ""}
-    assert components.flag_words(flags) == ["--a=true", "--c=x,y", "--d=5", "--e="]
+    flags = {"a": True, "b": None, "c": ["x", "y"], "d": 5, "e": "", "f": {}, "g": {"y": "2", "x": "1"}}
+    assert components.flag_words(flags) == ["--a=true", "--c=x,y", "--d=5", "--e=", "--g=x=1,y=2"]
 
 
 def test_a_component_becomes_a_process() -> None:
@@ -32,6 +32,21 @@ def test_a_component_becomes_a_process() -> None:
         },
         {"name": "sim-registry", "argv": ["nsenter", "/usr/bin/docker-registry", "serve"]},
     ]
+
+
+def test_changes_are_laid_over_and_null_leaves_out() -> None:
+    wanted = {"etcd": {"flags": {"name": "x", "v": 2}}, "kube-proxy": {"flags": {}}}
+    changes = {"etcd": {"flags": {"v": None, "w": 1}}, "kube-proxy": None, "more": {"program": "/m"}}
+    assert [item["argv"] for item in components.processes(wanted, "/bin", changes=changes)] == [
+        ["/bin/etcd", "--name=x", "--w=1"],
+        ["/m"],
+    ]
+    assert wanted["etcd"] == {"flags": {"name": "x", "v": 2}}
+
+
+def test_the_last_component_is_stopped_first() -> None:
+    stopped = components.processes({"etcd": {}, "kube-apiserver": {}}, "/bin", state="absent")
+    assert [(item["name"], item["state"]) for item in stopped] == [("kube-apiserver", "absent"), ("etcd", "absent")]
 
 
 def test_an_unknown_key_is_named() -> None:

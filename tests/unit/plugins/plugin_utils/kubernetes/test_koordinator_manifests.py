@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 import yaml
+from tooling import ROOT
 
 from ansible_collections.colocation.testbed.plugins.filter.koordinator_objects import koordinator_objects
 from ansible_collections.colocation.testbed.plugins.filter.koordinator_policy import koordinator_policy
 from ansible_collections.colocation.testbed.plugins.filter.koordinator_values import FilterModule, koordinator_values
+from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.plugin_utils.kubernetes import (
     koordinator_manifests,
 )
@@ -270,6 +272,13 @@ def test_what_is_not_wanted_has_no_pods_and_what_must_be_ready_is_named() -> Non
     assert found["values"]["deviceDaemon"]["nodeAffinity"]
     assert found["workloads"] == ["Deployment/koord-manager", "DaemonSet/koordlet", "Deployment/koord-scheduler"]
     assert set(chart.KEYS) == {"1.7.0", "1.8.0"}
+
+
+def test_defaults_prevent_what_others_had() -> None:
+    defaults = yaml.safe_load((ROOT / "roles/koordinator/defaults/main.yml").read_text(encoding="utf-8"))
+    assert "CgroupReconcile=false" in defaults["koordinator_features"].split(",")
+    assert quantity.parse_bytes(defaults["koordinator_resources"]["koordlet"]["limits"]["memory"]) >= 512 << 20
+    assert (defaults["koordinator_replicas"], defaults["koordinator_image_pull_policy"]) == (1, "IfNotPresent")
 
 
 def test_policies_are_the_same_files_that_other_engines_read() -> None:
