@@ -70,9 +70,8 @@ def _installable(host: Host, variable: str, names: Iterable[str]) -> Iterator[Ro
         yield Row("packages", host.name, "in the host's sources", ", ".join(asked))
 
 
-def substrate(host: Host, modes: Sequence[str], found: definitions.Definitions) -> Iterator[Row]:
-    """Yield a row for each thing that the workloads' substrate needs and does not get."""
-    wanted = str(host.variable("matrix_substrate", PROCESS))
+def substrate(host: Host, wanted: str, modes: Sequence[str], found: definitions.Definitions) -> Iterator[Row]:
+    """Yield a row for each thing that the wanted substrate of the workloads needs and does not get."""
     agent = substrates.OWN if host.variable("koordinator_state", "") == "present" else ""
     chosen = {name: found.modes[name] for name in modes}
     for text in substrates.problems(chosen, found.policies, wanted, agent):
@@ -95,8 +94,12 @@ def fit(
     options: Mapping[str, Mapping[str, Any]],
     modes: Sequence[str],
     found: definitions.Definitions,
+    in_pods: bool = False,
 ) -> Iterator[Row]:
-    """Yield a row for each mode that the tested node cannot bring about with what the workloads request."""
+    """Yield a row for each mode that the tested node cannot bring about with what the workloads request.
+
+    :param in_pods: the workloads are pods, whose groups kubelet makes.
+    """
 
     def value(name: str) -> Any:
         return host.variable(name, options.get(name, {}).get("default"))
@@ -112,8 +115,7 @@ def fit(
         if slowdown != "0" and slowdown not in pages:
             text = f"mode {mode} wants service_slowdown_pct {slowdown}: add it to {SLOW_PAGES} ({', '.join(pages)})"
             told[text] = None
-        # Kubelet makes the groups of pods.
-        if host.variable("matrix_substrate", PROCESS) == PROCESS:
+        if not in_pods:
             told.update(dict.fromkeys(_unfit(mode, requests, str(value("node_cpus") or ""), facts, found)))
     yield from (Row("modes", host.name, "fit this host", "don't fit", "missing", text) for text in told)
 

@@ -67,6 +67,7 @@ class Survey:
         self._told: set[str] = set()
         self._definitions: definitions.Definitions | None = None
         self._modes: tuple[str, ...] = ()
+        self._substrate = demands.PROCESS
 
     def of_controller(self, user_variables: Mapping[str, Any]) -> list[Row]:
         """Return the rows of controller, inventory groups, variables and definitions."""
@@ -113,8 +114,9 @@ class Survey:
         yield from hosts.check(facts, self._needs(host, role), offset_s)
         yield from demands.packages(host, role)
         if role == "tested" and self._definitions is not None:
-            yield from demands.substrate(host, self._modes, self._definitions)
-            yield from demands.fit(host, facts, self._options, self._modes, self._definitions)
+            in_pods = self._substrate != demands.PROCESS
+            yield from demands.substrate(host, self._substrate, self._modes, self._definitions)
+            yield from demands.fit(host, facts, self._options, self._modes, self._definitions, in_pods)
 
     def of_lab(self, hostvars: Mapping[str, Any]) -> Iterator[Row]:
         """Yield the row of the lab, if there is one: its module says, in check mode, whether it can be made here."""
@@ -156,7 +158,7 @@ class Survey:
             yield controller.results(wanted.results_dir)
             preparation.check_run_id(wanted, RunDirectory)
             limits.check(wanted.limits)
-            self._modes = wanted.modes
+            self._modes, self._substrate = wanted.modes, wanted.substrate
             self._definitions = definitions.load_definitions(
                 preparation.COLLECTION_ROOT,
                 wanted.modes,
