@@ -79,9 +79,7 @@ def test_a_pod_that_ended_belongs_to_an_earlier_run() -> None:
 
 def test_one_that_ends_at_once_is_told_and_not_tried_for_ever() -> None:
     kubelet = Kubelet({"phase": "Failed", "reason": "Evicted", "message": "node had disk pressure"})
-    with pytest.raises(
-        workload_pods.PodsError, match="batch-workload: was evicted: node had disk pressure; look with"
-    ):
+    with pytest.raises(workload_pods.PodsError, match="batch-workload: was evicted: node had disk pressure; look with"):
         workload_pods.start(kubelet.cluster.kubectl, [pod()], 5)
     assert len(kubelet.cluster.changes()) == 1
 
