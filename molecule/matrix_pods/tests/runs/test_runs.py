@@ -42,8 +42,9 @@ def test_every_mode_was_measured_on_pods():
 
 @pytest.mark.parametrize("guard", ["pods_injected", "pods_steady", "batch_resources", "policy_in_effect", "no_errors"])
 def test_pods_were_what_the_modes_say(guard):
-    bad = [guards(path)[guard]["text"] for path in measurements("koordinator") if not guards(path)[guard]["ok"]]
-    assert bad == []
+    found = [guards(path)[guard] for path in measurements("koordinator") if guard in guards(path)]
+    assert len(found) >= 6
+    assert [item["text"] for item in found if not item["ok"]] == []
 
 
 def test_best_effort_had_what_its_batch_resources_come_to():
@@ -58,11 +59,14 @@ def test_best_effort_had_what_its_batch_resources_come_to():
         assert found["pods"]["batch"]["after"]["tier"] == "BestEffort"
 
 
-def test_suppress_moved_the_quota_of_best_effort():
-    seen = set()
-    for path in measurements("koordinator", "slo_aware"):
-        seen |= {sample["policy"]["best_effort/quota_us"] for sample in samples(path)}
-    assert len(seen - {"-1", None}) >= 2
+def test_suppress_held_best_effort_back_in_its_own_mode_alone():
+    for path in measurements("koordinator"):
+        quotas = {sample["policy"].get("best_effort/quota_us") for sample in samples(path)}
+        mode = json.loads((path / "measurement.json").read_text(encoding="utf-8"))["mode"]
+        # How far depends on who else uses this machine: at least to the 2000 us that Koordinator leaves in any case.
+        held = [int(quota) for quota in quotas if quota not in (None, "-1")]
+        assert (mode == "slo_aware") == bool(held)
+        assert all(2000 <= quota <= 200_000 for quota in held)
 
 
 def test_batch_work_was_done_where_it_should_be():
