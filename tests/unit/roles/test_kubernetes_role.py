@@ -109,6 +109,15 @@ def test_wrong_programs_of_a_directory_are_told_at_once(tmp_path: Path) -> None:
     assert not (tmp_path / "state").exists()
 
 
+def test_programs_of_packages_are_checked_when_these_are_installed(tmp_path: Path) -> None:
+    write(tmp_path / "bin", **{"kube-apiserver": None})
+    places = {"kubernetes_programs_directory": str(tmp_path / "bin"), "kubernetes_programs_packages": ["bash", "dash"]}
+    status, text = bring(tmp_path, "packages", **places)
+    assert status == 2
+    assert "kube-apiserver: is not in" in text
+    assert "add its package to kubernetes_programs_packages" in " ".join(text.split())
+
+
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[str]:
     """Serve a directory on the loopback interface."""
