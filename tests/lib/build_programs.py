@@ -1,4 +1,4 @@
-"""Build selections of Go programs into the cache that roles use, for example etcd,crictl and koordinator."""
+"""Build groups of Go programs into the cache that roles use: python build_programs.py DIRECTORY GROUP..."""
 
 from __future__ import annotations
 
@@ -23,32 +23,20 @@ def _end(_number: int, _frame: object) -> None:
     raise SystemExit(128 + signal.SIGTERM)
 
 
-def build(selection: Sequence[str], store: go_build.Store) -> None:
-    """Build one selection as module go_programs does; a failure is tried again."""
-    groups = go_groups.parse(go_pins.load(selection))
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            go_build.make(groups, store, go_build.Settings())
-        except go_build.GoBuildError as exc:
-            if attempt == ATTEMPTS:
-                raise
-            print(f"{exc}: trying again", flush=True)
-        else:
-            return
-
-
-def main(cache: str, selections: Sequence[str]) -> int:
-    """Build everything; the last line that is printed says why something was not."""
+def main(cache: str, names: Sequence[str]) -> int:
+    """Build groups as module go_programs does; the last line that is printed says why one was not."""
     signal.signal(signal.SIGTERM, _end)
     store = go_build.Store(cache)
-    for selection in selections:
+    groups = go_groups.parse(go_pins.load(names))
+    for attempt in range(1, ATTEMPTS + 1):
         try:
-            build(selection.split(","), store)
-            print(f"{selection}: built", flush=True)
+            built = go_build.make(groups, store, go_build.Settings())
         except (cache_directory.CacheError, commands.CommandError, files.FilesError, go_build.GoBuildError) as exc:
-            print(exc, flush=True)
-            return 1
-    return 0
+            print(f"attempt {attempt} of {ATTEMPTS}: {exc}", flush=True)
+        else:
+            print(f"built: {', '.join(built)}", flush=True)
+            return 0
+    return 1
 
 
 if __name__ == "__main__":

@@ -20,19 +20,19 @@ _CLUSTER = ("etcd", "kubernetes", "containerd", "crictl")
 
 @dataclass(frozen=True)
 class Dear:
-    """A molecule scenario that takes minutes: how many, and the selections of Go programs that its roles ask for."""
+    """A molecule scenario that takes minutes: how many, and the groups of Go programs that its roles need."""
 
     cost_min: float
-    programs: tuple[tuple[str, ...], ...] = ()
+    groups: tuple[str, ...] = ()
 
 
 #: In the order in which they run, after all other tests. The first needs no programs: the last of them are built
 #: beside it. The last one is what other scenarios and tests/kernel cover best, should time run out.
 DEAR: Mapping[str, Dear] = {
     "bandwidth_boot": Dear(4),
-    "kubernetes": Dear(3, (_CLUSTER,)),
-    "kubernetes_nodes": Dear(3, (_CLUSTER,)),
-    "koordinator": Dear(6, (_CLUSTER, ("koordinator",))),
+    "kubernetes": Dear(3, _CLUSTER),
+    "kubernetes_nodes": Dear(3, _CLUSTER),
+    "koordinator": Dear(6, (*_CLUSTER, "koordinator")),
     "cgroup_qemu": Dear(6),
 }
 #: What a role needs for programs that were not built beforehand.

@@ -32,7 +32,7 @@ def test_all_that_measures_comes_after_all_that_programs_are_built_beside() -> N
 
 
 def test_a_scenario_that_needs_programs_has_others_before_it() -> None:
-    assert next(iter(schedule.DEAR.values())).programs == ()
+    assert next(iter(schedule.DEAR.values())).groups == ()
     assert all(dear.cost_min > 0 for dear in schedule.DEAR.values())
 
 
