@@ -106,11 +106,13 @@ class Programs:
     def _awaited(self, dear: schedule.Dear) -> list[str]:
         """Return what is missing after as much waiting as leaves time for the scenario; others may still be built."""
         while True:
+            # Looked at first: what it builds as its last act is not missed.
+            building = self._building if self._building is not None and self._building.running else None
             lacking = missing(dear.groups, self.store)
             spare_s = (self.budget.left_min(time.time()) - dear.cost_min) * 60
-            if not lacking or self._building is None or not self._building.running or spare_s <= 0:
+            if not lacking or building is None or spare_s <= 0:
                 return lacking
-            self._building.wait(min(spare_s, _LOOK_S))
+            building.wait(min(spare_s, _LOOK_S))
 
     def _require(self, lacking: Sequence[str]) -> None:
         """Raise for programs that neither the background process nor the role can build in time."""
