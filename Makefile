@@ -12,7 +12,7 @@ PLAYBOOKS := preflight provision tune calibrate bandwidth kubernetes koordinator
 BENCHMARKS := matrix node bandwidth kubernetes
 # Debian packages that only tests need; what a testbed needs is installed by its roles.
 TEST_PACKAGES := git make gcc libc6-dev iproute2 util-linux procps chromium chromium-driver shellcheck fuse3 libfuse3-3 \
-	clang-14 iperf3 user-mode-linux
+	clang-14 iperf3 user-mode-linux libpfm4-dev
 ARGS ?=
 
 # Ansible refuses to start in a locale that isn't UTF-8, which is what a bare machine has.
@@ -60,6 +60,8 @@ test-packages:
 	apt-get update -qq; \
 	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$${missing[@]}" >/dev/null
 
+# Packages and environment take some of the time that CI gives to everything.
+test: export COLOCATION_TESTBED_STARTED_S := $(shell date +%s)
 test: test-packages $(TEST_STAMP) ## Run every test; choose with ARGS='-m "not molecule"'
 	$(BIN)/pytest tests $(ARGS)
 

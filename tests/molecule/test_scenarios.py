@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+import schedule
+from background import Background
+from programs import CannotRunError, NotBuiltError, Programs
 from tooling import ROOT, checkout_environment, passed_tests, run
 
-from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import go_build, go_groups
-from ansible_collections.colocation.testbed.plugins.plugin_utils.kubernetes import go_pins
-
-CLUSTER = ("etcd", "kubernetes", "containerd", "crictl")
-# Scenarios whose programs are built from pinned Go modules, by the groups of them.
-BUILT = {
-    "kubernetes": CLUSTER,
-    "kubernetes_nodes": CLUSTER,
-    "koordinator": (*CLUSTER, "koordinator"),
-    "matrix_pods": (*CLUSTER, "koordinator"),
-}
-# An emulated machine; and a guest whose parts other scenarios and tests/kernel cover but for the start of the host.
-LONG = frozenset({"cgroup_qemu", "bandwidth_boot"})
-PROGRAMS = Path("~/.cache/colocation-testbed/kubernetes").expanduser()
+SCENARIO_S = 1800
+DESTROY_S = 90
 SCENARIOS = sorted(path.parent for path in (ROOT / "molecule").glob("*/molecule.yml"))
 
 
@@ -42,30 +33,40 @@ def silent(output: str) -> list[str]:
     return missing
 
 
-def not_built(scenario: str) -> list[str]:
-    """Return the groups of programs that a scenario needs and the cache does not have."""
-    store = go_build.Store(str(PROGRAMS))
-    groups = go_groups.parse(go_pins.load(BUILT.get(scenario, ())))
-    return [group.name for group in groups if not store.has(group)]
-
-
 def test_there_are_scenarios() -> None:
-    assert "default" in {path.name for path in SCENARIOS}
+    names = {path.name for path in SCENARIOS}
+    assert "default" in names
+    assert set(schedule.DEAR) <= names
+
+
+def tested(scenario: str, env: Mapping[str, str], limit_s: float, log: Path) -> str:
+    """Return what molecule printed; a scenario that is not done when its time is over is ended and cleared away."""
+    started = Background(["molecule", "test", "-s", scenario], log, env)
+    try:
+        ended = started.wait(min(limit_s, SCENARIO_S))
+    finally:
+        started.stop()
+    if not ended:
+        run(["molecule", "destroy", "-s", scenario], env=env, timeout_s=DESTROY_S)
+        if limit_s < SCENARIO_S:
+            pytest.skip(f"was ended, as all minutes are used: {schedule.BUDGET}=0 make test lets it finish")
+    assert ended, f"was ended after {SCENARIO_S} s\n{started.output()[-12_000:]}"
+    assert started.failure() == "", started.output()[-12_000:]
+    return started.output()
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda path: path.name)
-def test_scenario(scenario: Path) -> None:
-    if os.environ.get("COLOCATION_TESTBED_ALL") != "1":
-        missing = not_built(scenario.name)
-        if missing:
-            # Two processors build them for a quarter of an hour, which does not fit beside all other tests.
-            pytest.skip(f"programs {', '.join(missing)} are not built yet: COLOCATION_TESTBED_ALL=1 builds them once")
-        if scenario.name in LONG:
-            pytest.skip("takes up to five minutes, and all tests together an hour: COLOCATION_TESTBED_ALL=1 runs it")
+def test_scenario(scenario: Path, session_programs: Programs, tmp_path: Path) -> None:
+    try:
+        limit_s = session_programs.admit(scenario.name)
+    except CannotRunError as exc:
+        pytest.skip(str(exc))
+    except NotBuiltError as exc:
+        pytest.fail(str(exc))
     env = checkout_environment(MOLECULE_GLOB="molecule/*/molecule.yml", PY_COLORS="0", ANSIBLE_NOCOLOR="1")
     # Molecule writes its own configuration, and ANSIBLE_CONFIG would be the checkout's instead.
     env.pop("ANSIBLE_CONFIG")
-    output = run(["molecule", "test", "-s", scenario.name], env=env, timeout_s=1800)
+    output = tested(scenario.name, env, limit_s, tmp_path / "molecule.log")
     assert silent(output) == [], output[-8_000:]
 
 

@@ -154,7 +154,8 @@ def _require_go(run: Run) -> None:
 
 def _build(group: Group, store: Store, settings: Settings, work: str, run: Run) -> None:
     source, made = os.path.join(work, "src", group.name), os.path.join(work, "bin", group.name)
-    for folder in (source, made):
+    scratch = os.path.join(work, "tmp", group.name)
+    for folder in (source, made, scratch):
         os.makedirs(folder)
     files.write_atomic(os.path.join(source, "go.mod"), group.go_mod)
     files.write_atomic(os.path.join(source, "go.sum"), group.go_sum)
@@ -162,6 +163,8 @@ def _build(group: Group, store: Store, settings: Settings, work: str, run: Run) 
     environment = {
         "GOMODCACHE": os.path.join(caches, "mod"),
         "GOCACHE": os.path.join(caches, "build"),
+        # Go that is killed leaves its scratch files, which go away here with everything else.
+        "GOTMPDIR": scratch,
         # Writable, so that the module cache can be removed like any directory.
         "GOFLAGS": "-mod=readonly -modcacherw -buildvcs=false -trimpath",
         "CGO_ENABLED": "1" if group.cgo else "0",

@@ -72,6 +72,8 @@ def test_a_group_is_built_once_and_linked(store: go_build.Store) -> None:
     assert "-s -w -X example.org/version.version=v3.1.0" in argv
     assert environment["CGO_ENABLED"] == "0"
     assert "-mod=readonly" in environment["GOFLAGS"]
+    written = [environment[name] for name in ("GOMODCACHE", "GOCACHE", "GOTMPDIR")]
+    assert all(path.startswith(f"{store.directory}/.build-") for path in written), "else a kill leaves it for good"
     assert go_build.make([group()], store, go_build.Settings(), go) == ()
     assert len(go.calls) == 1
     # Go's caches, and all that was unfinished, are gone.
