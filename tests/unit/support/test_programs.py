@@ -171,9 +171,12 @@ def test_groups_are_built_once_in_the_order_of_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "variable"), [("kubernetes", "__kubernetes_groups"), ("koordinator", "_koordinator_groups")]
+    ("role", "variable"), [("kubernetes", "__kubernetes_groups"), ("koordinator", "_koordinator_group")]
 )
 def test_the_table_has_what_roles_ask_for(role: str, variable: str) -> None:
     """Otherwise a role builds in the middle of its scenario."""
     variables = yaml.safe_load((ROOT / "roles" / role / "vars" / "main.yml").read_text(encoding="utf-8"))
-    assert set(variables[variable]) <= set(schedule.DEAR[role].groups)
+    asked = variables[variable]
+    # A list of names, or an expression that begins with one.
+    names = asked if isinstance(asked, list) else yaml.safe_load(asked.strip("{ }").partition("|")[0])
+    assert set(names) <= set(schedule.DEAR[role].groups)

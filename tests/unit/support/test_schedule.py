@@ -36,8 +36,9 @@ def test_a_scenario_that_needs_programs_has_others_before_it() -> None:
     assert all(dear.cost_min > 0 for dear in schedule.DEAR.values())
 
 
-def test_all_dear_scenarios_fit_into_a_third_of_the_time() -> None:
-    assert sum(dear.cost_min for dear in schedule.DEAR.values()) <= schedule.DEFAULT_BUDGET_MIN * 2 / 5
+def test_a_cluster_and_the_matrix_on_it_fit_into_a_third_of_the_time() -> None:
+    costs = [dear.cost_min for dear in schedule.DEAR.values()]
+    assert sum(costs[: list(schedule.DEAR).index("matrix_pods") + 1]) <= schedule.DEFAULT_BUDGET_MIN / 3
 
 
 def test_what_fits_is_not_refused() -> None:
