@@ -86,8 +86,8 @@ options:
         default: []
       prefixes:
         description:
-          - IPv4 and IPv6 networks of the local side. They may lie within each other, also within those of other classes. Of
-            those of a pool's direction that hold an address, the smallest counts.
+          - IPv4 and IPv6 networks of the local side. They may lie within each other, also within those of other
+            classes. Of those of a pool's direction that hold an address, the smallest counts.
         type: list
         elements: str
         default: []

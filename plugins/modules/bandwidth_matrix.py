@@ -36,11 +36,13 @@ options:
     elements: str
     default:
       - single_priority.egress
-      - multi_priority
+      - multi_priority.limits
+      - multi_priority.requests
       - waterline
       - message_sizes.512B_x64
       - class_count.200_classes
       - latency
+      - cpu_cost.packets
   shapers:
     description: Of the scenarios' shapers, those that are measured.
     type: list

@@ -46,7 +46,10 @@ PLANES = {
 
 
 #: Scenarios in the order of the published report; others follow by name.
-_SCENARIOS = ("single_priority", "multi_priority", "waterline", "message_sizes", "class_count", "latency")
+_SCENARIOS = (
+    *("single_priority", "multi_priority", "waterline", "message_sizes", "class_count", "latency"),
+    "cpu_cost",
+)
 
 
 def order(scenario: str, case: str, shaper: str) -> tuple[int, str, list[tuple[int, str]], int]:
