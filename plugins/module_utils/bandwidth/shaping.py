@@ -308,7 +308,7 @@ def _look(
     }
     links = intermediate.look(place.name, recorded, host.run) if recorded or diverted else {}
     names = {item.name for item in wanted.devices.values()} | {raw["name"] for raw in state.devices.values()}
-    seen = devices.look_now(names | (diverted & set(links)), indexes, host.indexes, host.run)
+    seen = devices.look_now(names | (diverted & set(links)), indexes, host.indexes, host.run, host.classes)
     return _Around(policy, place, layout, program_ids(place), host, shaping_abilities.Abilities(host.run), links, seen)
 
 
