@@ -44,11 +44,16 @@ def keep_rows(name: str, found: Any) -> None:
     (ROWS / f"{name}.json").write_text(json.dumps(found) + "\n", encoding="utf-8")
 
 
+def _kept_as(part: str, options: Mapping[str, Any]) -> str:
+    hook = options.get("hook", "")
+    return f"{part}-{hook}" if hook else part
+
+
 def here(part: str, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Take a part on this machine; returns what it found and where."""
     watch = Watch()
     found = inside.take(part, options)
-    keep_rows(f"{part}-machine", found)
+    keep_rows(f"{_kept_as(part, options)}-machine", found)
     return found, {**bench_node.machine(), **watch.end()}
 
 
@@ -56,7 +61,7 @@ def there(part: str, options: Mapping[str, Any]) -> tuple[boot.Found, dict[str, 
     """Take a part in a guest on this machine; returns what it found and where."""
     watch = Watch()
     found = boot.take(part, options, GUEST_TIMEOUT_S)
-    keep_rows(f"{part}-guest", {"rows": found.rows, "cpu_s": found.cpu_s})
+    keep_rows(f"{_kept_as(part, options)}-guest", {"rows": found.rows, "cpu_s": found.cpu_s})
     where = {
         **bench_node.machine(),
         **watch.end(),
@@ -74,6 +79,21 @@ def accuracy() -> list[Figure]:
     rows, where = here("one_class", {**options, "plane": "htb", "accounting": "wire", "repeats": 3})
     method = "the same with plane htb, 3 repeats; ideal is 1448/1514 of the rate, since HTB counts frames"
     return found + figures.one_class(rows, "_htb", False, method, where)
+
+
+def ingress() -> list[Figure]:
+    """Measure one class that is received, with 16 flows at three rates, by each plane."""
+    # Senders learn of a queue that is not theirs by losses, so a longer window is needed than for what is sent.
+    options = {"mbits": [50, 200, 500], "flows": 16, "seconds": 5.0, "seed": SEED, "hook": "ingress"}
+    inner, where = there("one_class", {**options, "plane": "edt", "accounting": "payload", "repeats": 5})
+    method = (
+        "received: 16 flows of TCP through an intermediate device, growth of the receiver's count in 5 s, 5 shuffled"
+        " repeats, plane edt with payload"
+    )
+    found = figures.one_class(inner.rows, "_ingress", True, method, where, figures.INGRESS_GOAL_PCT)
+    rows, where = here("one_class", {**options, "plane": "htb", "accounting": "wire", "repeats": 3})
+    method = "the same with plane htb, 3 repeats; ideal is 1448/1514 of the rate"
+    return found + figures.one_class(rows, "_ingress_htb", False, method, where)
 
 
 def classes() -> list[Figure]:
@@ -171,6 +191,7 @@ PARTS: Mapping[str, Part] = {
     "apply": apply,
     "program": program,
     "accuracy": accuracy,
+    "ingress": ingress,
     "classes": classes,
     "waterline": waterline,
     "cpu": cpu,

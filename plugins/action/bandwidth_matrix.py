@@ -20,7 +20,7 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_exper
     counts,
     deployed,
     driver,
-    manifest,
+    durations,
     scenarios,
     settings,
 )
@@ -83,10 +83,10 @@ class ActionModule(ActionBase):
         if wanted.blocks == 0:
             return {**nothing, "msg": "bandwidth_matrix_blocks is 0: the hosts are prepared, nothing was measured"}
         if self._task.check_mode:
-            cells = wanted.blocks * len(manifest.cells(found, wanted.blocks))
-            return {**nothing, "changed": True, "msg": f"would measure at least {cells} windows of {wanted.window_s} s"}
+            return {**nothing, "changed": True, "msg": f"would measure {durations.told(found, wanted)}"}
         tested = HostExecutor(self, wanted.tested, variables)
         ends = deployed.read(tested, HostExecutor(self, wanted.load, variables))
+        deployed.check(ends, found)
         command = shlex.join(["ansible-playbook", *sys.argv[1:]])
         shared = wanted.tested in variables["groups"].get("lab", ())
         on_cpus = affinity.controller_on(ends.tested.housekeeping_cpus if shared else "")

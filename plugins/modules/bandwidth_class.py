@@ -85,7 +85,9 @@ options:
         elements: str
         default: []
       prefixes:
-        description: IPv4 and IPv6 networks of the local side. Of those that hold an address, the smallest counts.
+        description:
+          - IPv4 and IPv6 networks of the local side. They may lie within each other, also within those of other
+            classes. Of those of a pool's direction that hold an address, the smallest counts.
         type: list
         elements: str
         default: []

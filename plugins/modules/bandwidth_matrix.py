@@ -36,11 +36,13 @@ options:
     elements: str
     default:
       - single_priority.egress
-      - multi_priority
+      - multi_priority.limits
+      - multi_priority.requests
       - waterline
       - message_sizes.512B_x64
       - class_count.200_classes
       - latency
+      - cpu_cost.packets
   shapers:
     description: Of the scenarios' shapers, those that are measured.
     type: list
@@ -56,7 +58,7 @@ options:
   warmup_s: {description: Seconds before each window that are not counted., type: int, default: 1}
   repeat_cap: {description: How often a window that noise spoiled is measured again., type: int, default: 1}
   seed: {description: 'Seed of the order. 0 draws one, which is recorded.', type: int, default: 0}
-  port: {description: First TCP port of the receivers; each class has one., type: int, default: 25201}
+  port: {description: First port of the receivers; each class has one., type: int, default: 25201}
   plane:
     description: What holds packets back for the shaper V(ebpf). V(auto) takes the best that the host has.
     type: str

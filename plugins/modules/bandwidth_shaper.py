@@ -41,7 +41,7 @@ options:
     description: The device. Without it, the one that leads to O(to).
     type: str
   to:
-    description: IPv4 address of the host at the other end.
+    description: Address of the host at the other end. Its family, IPv4 or IPv6, is that of the packets that are shaped.
     type: str
   load_programs:
     description: Load the programs also where nothing is shaped by them, so that later calls need not.
@@ -86,9 +86,9 @@ options:
       priority: {description: Level of its share of what requests leave., type: int, default: 0}
       request: {description: What it has in any case., type: str}
       limit: {description: What it has at most., type: str}
-      group: {description: 'Control group of version 2 that its senders are in, below the mount point. It is made.',
-        type: str}
-      address: {description: This host's address that receives its data., type: str}
+      group: {description: 'Control group of version 2 that its sockets are made in, below the mount point. It is made.
+        What is received is known by it once its socket has answered.', type: str}
+      address: {description: This host's address that receives its data, instead of a group., type: str}
       ports: {description: Destination ports of its data., type: list, elements: int, default: []}
 author:
   - colocation.testbed contributors (@colocation-testbed)

@@ -16,22 +16,33 @@ from tests.end_to_end.bench_lab import STATE_DIR, Lab
 
 PLAYBOOK = "playbooks/bandwidth.yml"
 WIRE = 1448 / 1514
-#: Everything that the experiment can do, once: three shapers, both directions, many classes, waterline, latency.
-SELECT = ["single_priority.both", "waterline.dynamic", "small.forty", "latency"]
+#: Everything that the experiment can do, once: three shapers, both directions, many classes, waterline, latency, and
+#: several received classes over IPv6, of TCP and of datagrams.
+SELECT = ["single_priority.both", "waterline.dynamic", "small", "latency"]
 SCENARIOS = {
     "single_priority": {"cases": {"both": {"shapers": ["ebpf", "tbf"]}}},
     "latency": {"cases": {"offline_saturates": {"shapers": ["ebpf", "htb"]}}},
     "small": {
-        "title": "Forty classes",
-        "description": "forty classes of 4 Mbit/s from one process",
+        "title": "Small classes",
+        "description": "forty classes of 4 Mbit/s from one process, and two received ones of both protocols over IPv6",
         "direction": "egress",
         "shapers": ["ebpf"],
         "pool": {"total": "1Gbit/s"},
-        "cases": {"forty": {"classes": {"pod": {"count": 40, "limit": "4Mbit/s", "message": "16KiB"}}}},
+        "cases": {
+            "forty": {"classes": {"pod": {"count": 40, "limit": "4Mbit/s", "message": "16KiB"}}},
+            "received": {
+                "direction": "ingress",
+                "family": "ipv6",
+                "classes": {
+                    "stream": {"limit": "40Mbit/s", "flows": 2},
+                    "datagrams": {"protocol": "udp", "limit": "16Mbit/s", "offered": "24Mbit/s", "flows": 2},
+                },
+            },
+        },
     },
 }
 VARIABLES = {"bandwidth_matrix_select": SELECT, "bandwidth_matrix_scenarios": SCENARIOS, "bandwidth_matrix_blocks": 1}
-CELLS = 6
+CELLS = 7
 
 
 def sending() -> bool:
@@ -102,6 +113,15 @@ def test_forty_classes_have_their_own_limits_each(measured):
     assert len(classes) == 40
     assert max(map(off_pct, classes.values())) < 3
     assert statistics.median(map(off_pct, classes.values())) > -6
+
+
+def test_received_classes_of_both_protocols_have_their_own_limits_over_ipv6(measured):
+    classes = traffic(measured, "received", "ebpf")["classes"]
+    assert classes["stream"]["expected_bps"] == pytest.approx(40e6 * 1428 / 1514)
+    assert classes["datagrams"]["expected_bps"] == pytest.approx(16e6 * 1448 / 1510)
+    for name, item in classes.items():
+        assert -20 < off_pct(item) < 1.5, name
+        assert item["steady"], name
 
 
 def test_the_waterline_switches_once_each_way_for_each_burst(measured):

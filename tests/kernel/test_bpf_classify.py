@@ -8,6 +8,7 @@ import struct
 
 import pytest
 
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import tables, values
 from tools.bandwidth.single_packets import START, Bench, ethernet, ipv4, ipv6
 
 HERE, THERE = socket.inet_pton(socket.AF_INET6, "fd00:1::7"), socket.inet_pton(socket.AF_INET6, "fd00:2::9")
@@ -77,6 +78,27 @@ def test_longest_prefix_of_the_own_side(bench: Bench, tags: tuple[int, ...], dir
     packet = ethernet(0x0800, ipv4(), tags) if family == 4 else ethernet(0x86DD, ipv6(100, HERE, THERE), tags)
     bench.send(packet)
     assert seen(bench, 101, 102, 103) == ([0, 1, 0] if direction == "egress" else [0, 0, 1])
+
+
+@pytest.mark.parametrize("direction", ["egress", "ingress"])
+def test_a_network_of_the_other_direction_hides_nothing_of_the_one_around_it(bench: Bench, direction: str) -> None:
+    """HERE and 10.0.0.1 lie in networks of both directions, the smaller of which is the other direction's."""
+    other = next(item for item in values.DIRECTIONS if item != direction)
+    bench.set_device(direction=direction)
+    bench.set_order("prefix")
+    for number in (101, 102, 103, 104):
+        bench.set_class(number)
+    for table, key_of, wide, narrow in (
+        ("prefix4", prefix4, "10.0.0.0/8", "10.0.0.0/24"),
+        ("prefix6", prefix6, "fd00::/16", "fd00:1::/32" if direction == "egress" else "fd00:2::/32"),
+    ):
+        numbers = (101, 102) if table == "prefix4" else (103, 104)
+        members = tables.inherited({key_of(wide): {direction: numbers[0]}, key_of(narrow): {other: numbers[1]}})
+        for key, member in members.items():
+            bench.set_member(table, key, **member)
+    bench.send(ethernet(0x0800, ipv4()))
+    bench.send(ethernet(0x86DD, ipv6(100, HERE, THERE)))
+    assert seen(bench, 101, 102, 103, 104) == [1, 0, 1, 0]
 
 
 def test_ingress_goes_by_the_device_that_the_packet_leaves_by(bench: Bench) -> None:

@@ -156,7 +156,7 @@ def _class(window: Window, name: str, item: Mapping[str, Any]) -> dict[str, Any]
     """Return what a receiver counted of one class: on its limit, or its part of what the link has left."""
     options, shaper, source = window.options, window.cell.shaper, window.source("class", name)
     limited = item["limit_bps"] is not None and shaper != "none"
-    expected = frames.expected_bps(item["limit_bps"], _accounting(window)) if limited else None
+    expected = item["limit_bps"] * frames.class_share(_accounting(window), item) if limited else None
     floor = None if item["request_bps"] is None or shaper == "none" else 0.9 * item["request_bps"]
     free = (item["limit_bps"] or 0.0) * options.unshaped_times or 0.6 * frames.most_goodput_bps(LINK_BPS)
     usual = expected or 1.02 * (floor or 0.0) or item.get("offered_bps") or free

@@ -40,7 +40,8 @@ class Host:
         (directory / "bpf").mkdir()
         self.place = instance.Place("test", str(directory / "bpf"), str(directory / "state"))
         self.book = Journal(str(directory / "state" / "journal.json"))
-        self.host = plan.Host(run=pair.run, indexes=pair.indexes)
+        # This process is in another namespace, where its own netlink socket would see other devices.
+        self.host = plan.Host(run=pair.run, indexes=pair.indexes, classes=None)
 
     def apply(
         self,

@@ -19,8 +19,10 @@ from ansible_collections.colocation.testbed.plugins.module_utils import commands
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import tree
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.tables import HTB_DEFAULT, HTB_MAJOR
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.values import BandwidthError
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import htb_classes
 
 Run = Callable[..., commands.Result]
+Classes = Callable[[int], Sequence[htb_classes.HtbClass]]
 # Far from what other tools take by themselves (tc counts down from 49152); an entry of another program there is kept.
 PREFERENCE = 45056
 HANDLE = "0x1"
@@ -128,8 +130,14 @@ def default_route(run: Run) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def look(names: Collection[str], there: Mapping[str, int], run: Run) -> dict[str, Attached]:
-    """Return what devices have now; those without an index are left out. Raises CommandError, BandwidthError."""
+def look(
+    names: Collection[str], there: Mapping[str, int], run: Run, classes: Classes | None = None
+) -> dict[str, Attached]:
+    """Return what devices have now; those without an index are left out.
+
+    ``classes`` tells of the classes of a device by its index; without it tc(8) is asked. Raises CommandError,
+    BandwidthError.
+    """
     there = {name: index for name, index in sorted(there.items()) if name in names}
     batch = "".join(
         f"qdisc show dev {name}\nfilter show dev {name} egress\nfilter show dev {name} ingress\n" for name in there
@@ -144,17 +152,21 @@ def look(names: Collection[str], there: Mapping[str, int], run: Run) -> dict[str
     found = {}
     for number, (name, index) in enumerate(there.items()):
         qdiscs, out, into = parts[3 * number : 3 * number + 3]
-        found[name] = _attached(name, index, qdiscs, {"egress": out, "ingress": into}, run)
+        found[name] = _attached(name, index, qdiscs, {"egress": out, "ingress": into}, run, classes)
     return found
 
 
 def look_now(
-    names: Collection[str], there: Mapping[str, int], indexes: Callable[[], Mapping[str, int]], run: Run
+    names: Collection[str],
+    there: Mapping[str, int],
+    indexes: Callable[[], Mapping[str, int]],
+    run: Run,
+    classes: Classes | None = None,
 ) -> dict[str, Attached]:
-    """Do what look() does, and leave out what goes away meanwhile. Raises CommandError, BandwidthError."""
+    """Do what look() does, and leave out what goes away meanwhile. Raises as look()."""
     while True:
         try:
-            return look(names, there, run)
+            return look(names, there, run, classes)
         except commands.CommandError:
             left = {name: index for name, index in indexes().items() if there.get(name) == index}
             if len(left) == len(there):
@@ -162,7 +174,19 @@ def look_now(
             there = left
 
 
-def _attached(name: str, index: int, qdiscs: list[Any], filters: dict[str, list[Any]], run: Run) -> Attached:
+def _classes(name: str, index: int, run: Run, classes: Classes | None) -> frozenset[tree.Shown]:
+    if classes is not None:
+        try:
+            return frozenset(tree.shown_of(item) for item in classes(index))
+        except htb_classes.HtbClassesError as exc:
+            raise BandwidthError(f"device {name}: {exc}") from exc
+    # JSON of classes lacks what HTB has (iproute2 6.1).
+    return frozenset(tree.parse_classes(run(["tc", "-d", "class", "show", "dev", name]).stdout))
+
+
+def _attached(
+    name: str, index: int, qdiscs: list[Any], filters: dict[str, list[Any]], run: Run, classes: Classes | None
+) -> Attached:
     root = next((item for item in qdiscs if item.get("root")), {"kind": "noqueue", "handle": _DEFAULT_HANDLE})
     hooks = [item["kind"] for item in qdiscs if item["kind"] in ("clsact", "ingress")]
     leaves = [
@@ -170,8 +194,6 @@ def _attached(name: str, index: int, qdiscs: list[Any], filters: dict[str, list[
         for item in qdiscs
         if "parent" in item and item["kind"] not in ("clsact", "ingress")
     ]
-    # JSON of classes lacks what HTB has (iproute2 6.1).
-    classes = run(["tc", "-d", "class", "show", "dev", name]).stdout if root["kind"] == "htb" else ""
     return Attached(
         index=index,
         root_kind=root["kind"],
@@ -179,7 +201,7 @@ def _attached(name: str, index: int, qdiscs: list[Any], filters: dict[str, list[
         leaves=tuple(sorted(leaves)),
         hooks=hooks[0] if hooks else "",
         filters={hook: tuple(item for item in found if item.get("options")) for hook, found in filters.items()},
-        classes=frozenset(tree.parse_classes(classes)),
+        classes=_classes(name, index, run, classes) if root["kind"] == "htb" else frozenset(),
     )
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -48,7 +49,17 @@ def look(instance: str, recorded: Collection[str], run: Run) -> dict[str, Link]:
     return found
 
 
-def make_lines(name: str, instance: str, found: Mapping[str, Link]) -> list[str]:
+def silent_lines(name: str, proc_root: str = "/proc") -> list[str]:
+    """Return the lines for ip(8) that keep a device from sending by itself, before it is brought up.
+
+    What the stack sends for an address of its own never came in anywhere, so the device drops it, and whoever counts
+    drops is misled. A kernel without IPv6 refuses the setting and needs none.
+    """
+    has_ipv6 = os.path.exists(os.path.join(proc_root, "self/net/if_inet6"))
+    return [f"link set dev {name} addrgenmode none"] if has_ipv6 else []
+
+
+def make_lines(name: str, instance: str, found: Mapping[str, Link], proc_root: str = "/proc") -> list[str]:
     """Return the lines for ip(8) that a device lacks. Raises BandwidthError when somebody else has its name."""
     link = found.get(name)
     if link is not None and not link.ours:
@@ -56,7 +67,8 @@ def make_lines(name: str, instance: str, found: Mapping[str, Link]) -> list[str]
     made = [f"link add dev {name} type ifb"] if link is None else []
     if link is not None and link.up:
         return []
-    return [*made, f'link set dev {name} alias "{_alias(instance)}"', f"link set dev {name} up"]
+    marked = f'link set dev {name} alias "{_alias(instance)}"'
+    return [*made, marked, *silent_lines(name, proc_root), f"link set dev {name} up"]
 
 
 def delete_lines(kept: Collection[str], found: Mapping[str, Link]) -> list[str]:

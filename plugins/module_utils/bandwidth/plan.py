@@ -23,7 +23,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.value
     Device,
     Pool,
 )
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, pod_cgroup
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, htb_classes, pod_cgroup
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,10 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Host:
-    """How the host is reached: running programs, and where control groups are."""
+    """How the host is reached: running programs, classes of a device by its index (None asks tc(8)), control groups."""
 
     run: devices.Run = commands.run
+    classes: devices.Classes | None = htb_classes.read
     proc_root: str = "/proc"
     sys_root: str = "/sys"
     indexes: Callable[[], Mapping[str, int]] = devices.indexes

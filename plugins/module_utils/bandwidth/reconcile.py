@@ -283,7 +283,7 @@ def _detaching(place: Place, state: State, host: Host, there: Mapping[str, int])
     ids = frozenset(shaping.program_ids(place).values())
     records = {(raw["name"], raw["hook"]): raw for raw in state.devices.values()}
     names = set(there) if ids else {name for name, _hook in records}
-    seen = devices.look_now(names, there, host.indexes, host.run)
+    seen = devices.look_now(names, there, host.indexes, host.run, host.classes)
     lines: list[str] = []
     for name, found in seen.items():
         # Another device may have the name now.

@@ -236,7 +236,7 @@ def _plan_diverted(item: Device, plane: str, seen: Attached, old: _Old, around: 
     """Plan a device whose arriving packets pass one of ours first, at which they are held back."""
     pool, name = around.policy.pools[item.pool], intermediate.name_of(seen.index)
     there = around.seen.get(name, devices.fresh())
-    lines = intermediate.make_lines(name, around.place.name, around.links)
+    lines = intermediate.make_lines(name, around.place.name, around.links, around.host.proc_root)
     lines += _root(name, plane, pool, there, True, around)
     lines += _attach(name, "egress", "shape", there, {"ours": True}, around)
     lines += _attach(item.name, "learn", "learn", seen, old.record, around)
@@ -308,7 +308,7 @@ def _look(
     }
     links = intermediate.look(place.name, recorded, host.run) if recorded or diverted else {}
     names = {item.name for item in wanted.devices.values()} | {raw["name"] for raw in state.devices.values()}
-    seen = devices.look_now(names | (diverted & set(links)), indexes, host.indexes, host.run)
+    seen = devices.look_now(names | (diverted & set(links)), indexes, host.indexes, host.run, host.classes)
     return _Around(policy, place, layout, program_ids(place), host, shaping_abilities.Abilities(host.run), links, seen)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.values import (
+    DIRECTIONS,
     NS,
     SOURCES,
     Class,
@@ -135,6 +136,32 @@ def _keys(item: Class, found: Found) -> list[tuple[str, bytes]]:
     ]
 
 
+def _within(key: bytes, length: int) -> bytes:
+    """Return the key of the network of a length that holds another one."""
+    address = int.from_bytes(key[4:], "big")
+    unused = 8 * len(key[4:]) - length
+    return struct.pack("<I", length) + (address >> unused << unused).to_bytes(len(key[4:]), "big")
+
+
+def inherited(members: Mapping[bytes, Mapping[str, int]]) -> dict[bytes, dict[str, int]]:
+    """Return the members of a map of networks, each with the class that the one around it has in the other direction.
+
+    A look-up finds the longest network only. One that belongs to a class of one direction would hide from the other
+    direction that a larger one belongs to a class there.
+    """
+    found = {key: dict(value) for key, value in members.items()}
+    for direction in DIRECTIONS:
+        theirs = {key: value[direction] for key, value in members.items() if direction in value}
+        lengths = sorted({struct.unpack_from("<I", key)[0] for key in theirs}, reverse=True)
+        for key, value in found.items() if theirs else ():
+            own = struct.unpack_from("<I", key)[0]
+            around = (theirs.get(_within(key, length)) for length in lengths if length < own)
+            number = next((item for item in around if item), None) if direction not in value else None
+            if number:
+                value[direction] = number
+    return found
+
+
 def by_socket(policy: Policy) -> bool:
     """Tell whether sockets decide about the class of what arrives."""
     return any(
@@ -160,6 +187,9 @@ def tables(policy: Policy, found: Found, layout: Layout, marks: bool = False, di
         classes[number] = layout["class_config"].pack(values)
         for table, key in _keys(group, found):
             members[table].setdefault(key, {})[pool.direction] = number
+    for table in MEMBER_MAPS:
+        if table.startswith("by_prefix"):
+            members[table] = inherited(members[table])
     used = {name.split("_")[1].rstrip("46") for name, content in members.items() if content}
     order = [
         layout.constant(f"SOURCE_{name.upper()}") for name in SOURCES if name in used or (name == "stamp" and stamps)

@@ -21,6 +21,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.table
     htb_minors,
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.values import Policy, Pool
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import htb_classes
 
 ROOT, OFFLINE_HIGH, OFFLINE_LOW = 0x1, 0x2, 0x3
 # Where nothing limits the device: more than any device has.
@@ -115,6 +116,13 @@ def tree(policy: Policy, pool: Pool) -> list[HtbClass]:
         else:
             made.append(_own(first, ROOT, min(limit, total), 8 * item.request, priority, quantum))
     return made
+
+
+def shown_of(item: htb_classes.HtbClass) -> Shown:
+    """Return a class as the kernel tells of it in the form that is compared."""
+    parent = "root" if item.parent is None else f"{item.parent >> 16:x}:{item.parent & 0xFFFF:x}"
+    queue = (item.priority, item.quantum) if item.leaf else (0, 0)
+    return (item.handle & 0xFFFF, parent, rate_text(8 * item.rate), rate_text(8 * item.ceiling), *queue)
 
 
 _SHOWN = re.compile(

@@ -30,6 +30,30 @@ def parse_softnet(text: str) -> int:
     return sum(int(line.split()[1], 16) for line in text.splitlines() if line.strip())
 
 
+def parse_datagrams(text: str) -> int:
+    """Return the datagrams that sockets had no room for, from the text of /proc/net/snmp (pairs of lines)."""
+    lines = [line.split() for line in text.splitlines() if line.startswith("Udp:")]
+    if len(lines) != 2:
+        return 0
+    return int(dict(zip(*lines)).get("RcvbufErrors", 0))
+
+
+def parse_datagrams6(text: str) -> int:
+    """Return the same of IPv6, from the text of /proc/net/snmp6 (a name and a number in each line)."""
+    found = dict(line.split() for line in text.splitlines() if len(line.split()) == 2)
+    return int(found.get("Udp6RcvbufErrors", 0))
+
+
+def read_datagrams(proc_root: str = PROC_ROOT) -> int:
+    """Return the datagrams that sockets of this network namespace had no room for so far. Raises FilesError."""
+    try:
+        newer = files.read_text(f"{proc_root}/self/net/snmp6")
+    except files.FilesError:
+        # A kernel without IPv6.
+        newer = ""
+    return parse_datagrams(files.read_text(f"{proc_root}/self/net/snmp")) + parse_datagrams6(newer)
+
+
 def read(proc_root: str = PROC_ROOT) -> int:
     """Return the packets dropped so far in this network namespace, and by the machine's processors.
 

@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
+
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import netlink
 
 _NETLINK_SOCK_DIAG = 4
 _BY_FAMILY = 20
-_REQUEST_DUMP = 0x301
-_ERROR, _DONE = 2, 3
 _ESTABLISHED = 1 << 1
 _INFO = 2
-_HEADER = struct.Struct("=IHHII")
 # struct inet_diag_req_v2: family, protocol, wanted extensions, padding, states, then the identity of one socket.
 _REQUEST = struct.Struct("=BBBxI48x")
 # struct inet_diag_msg up to the ports, which are in network order.
 _PORTS = struct.Struct("!HH")
 _PORTS_AT = 4
 _MESSAGE_BYTES = 72
-_ATTRIBUTE = struct.Struct("=HH")
 # struct tcp_info (linux/tcp.h): segments sent again, bytes acknowledged, bytes received in order.
 _TOTAL_RETRANS_AT = 100
 _BYTES_AT = 120
@@ -57,8 +54,7 @@ class Reader:
             raise SockDiagError(f"sock_diag: {exc.strerror}; the kernel needs CONFIG_INET_DIAG") from exc
         self._socket.settimeout(5.0)
         payload = _REQUEST.pack(family, socket.IPPROTO_TCP, 1 << (_INFO - 1), _ESTABLISHED)
-        size = _HEADER.size + len(payload)
-        self._question = _HEADER.pack(size, _BY_FAMILY, _REQUEST_DUMP, 1, 0) + payload
+        self._question = netlink.request(_BY_FAMILY, payload)
 
     def close(self) -> None:
         """Close the socket."""
@@ -79,10 +75,10 @@ class Reader:
 
 def _take(data: bytes, found: list[Connection]) -> bool:
     """Add the connections of one answer; tells whether more follow. Raises SockDiagError."""
-    for kind, body in messages(data):
-        if kind == _DONE:
+    for kind, body in netlink.messages(data):
+        if kind == netlink.DONE:
             return False
-        if kind == _ERROR:
+        if kind == netlink.ERROR:
             number = -struct.unpack_from("=i", body)[0]
             raise SockDiagError(f"sock_diag: the kernel refuses (error {number}); it needs CONFIG_INET_TCP_DIAG")
         connection = parse(body)
@@ -91,31 +87,14 @@ def _take(data: bytes, found: list[Connection]) -> bool:
     return True
 
 
-def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield type and body of each netlink message (netlink(7)); what is cut short ends it."""
-    place = 0
-    while place + _HEADER.size <= len(data):
-        size, kind, _flags, _sequence, _port = _HEADER.unpack_from(data, place)
-        if size < _HEADER.size or place + size > len(data):
-            return
-        yield kind, data[place + _HEADER.size : place + size]
-        place += size + 3 & ~3
-
-
 def parse(body: bytes) -> Connection | None:
     """Return the connection in the body of a message, None where the kernel tells no counters for it."""
     if len(body) < _MESSAGE_BYTES:
         return None
     local_port, remote_port = _PORTS.unpack_from(body, _PORTS_AT)
-    place = _MESSAGE_BYTES
-    while place + _ATTRIBUTE.size <= len(body):
-        size, kind = _ATTRIBUTE.unpack_from(body, place)
-        if size < _ATTRIBUTE.size:
-            return None
-        start = place + _ATTRIBUTE.size
-        if kind == _INFO and size - _ATTRIBUTE.size >= _BYTES_AT + _COUNTERS.size:
-            acked, received = _COUNTERS.unpack_from(body, start + _BYTES_AT)
-            (again,) = struct.unpack_from("=I", body, start + _TOTAL_RETRANS_AT)
-            return Connection(local_port, remote_port, acked, received, again)
-        place += size + 3 & ~3
-    return None
+    information = netlink.attributes(body, _MESSAGE_BYTES).get(_INFO, b"")
+    if len(information) < _BYTES_AT + _COUNTERS.size:
+        return None
+    acked, received = _COUNTERS.unpack_from(information, _BYTES_AT)
+    (again,) = struct.unpack_from("=I", information, _TOTAL_RETRANS_AT)
+    return Connection(local_port, remote_port, acked, received, again)

@@ -132,8 +132,8 @@ def figures(
     classes = class_figures(traffic)
     counted: Mapping[str, Mapping[str, Any]] = traffic.get("classes") or {}
     # A class that is only probed sends no bulk traffic, so that nobody counts it.
-    rates = [classes[name].received_bps for name, item in counted.items() if item.get("flows")]
-    received_bps = _sum(rates, 1.0)
+    sending = {name: classes[name] for name, item in counted.items() if item.get("flows")}
+    received_bps = _sum([item.received_bps for item in sending.values()], 1.0)
     return {
         **dict.fromkeys(METRICS),
         **_exactness(classes),
@@ -142,7 +142,7 @@ def figures(
         **_switching(traffic, shaper == TESTED_SHAPER),
         **_counters(traffic),
         "received_mbps": None if received_bps is None else received_bps / 1e6,
-        "utilisation_pct": _utilisation_pct(manifest, case, shaper, received_bps),
+        "utilisation_pct": _utilisation_pct(manifest, case, shaper, sending),
     }
 
 
@@ -173,7 +173,7 @@ def _cost(manifest: Mapping[str, Any], traffic: Mapping[str, Any], received_bits
     """Return CPU seconds of the tested hosts for each Gbit that receivers counted, all of it and the kernel's part."""
     tested = [name for name, host in manifest["hosts"].items() if host["role"] == "tested"]
     used = [(traffic.get("cpu") or {}).get(name) or {} for name in tested]
-    busy = [number(item, "busy_s") for item in used]
+    busy = [number(item, "used_s" if "used_s" in item else "busy_s") for item in used]
     kernel = [_plus(number(item, "system_s"), number(item, "softirq_s")) for item in used]
     programs: Mapping[str, Mapping[str, Any]] = traffic.get("programs") or {}
     runs = sum(number(item, "runs") or 0.0 for item in programs.values())
@@ -266,11 +266,17 @@ def _counters(traffic: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def _utilisation_pct(
-    manifest: Mapping[str, Any], case: Mapping[str, Any], shaper: str, received_bps: float | None
+    manifest: Mapping[str, Any], case: Mapping[str, Any], shaper: str, classes: Mapping[str, ClassFigures]
 ) -> float | None:
     """Return what all classes received in % of what the pool, or else the link, can carry as payload."""
     total_bps = number(case.get("pool") or {}, "total_bps") or number(manifest, "link_bps")
-    if received_bps is None or not total_bps:
-        return None
     accounting = str(manifest["accounting"]) if shaper == TESTED_SHAPER else "wire"
-    return 100.0 * received_bps / frames.expected_bps(total_bps, accounting)
+    family = str(case.get("family") or "ipv4")
+    counted = []
+    for name, found in classes.items():
+        item = case["classes"].get(name) or {}
+        full = frames.GSO_BYTES // frames.segment_bytes(ip_bytes=frames.IP_BYTES[family])
+        share = frames.class_share(accounting, item, family, segments=full if accounting == "skb" else 1)
+        counted.append(None if found.received_bps is None else found.received_bps / share)
+    used_bps = _sum(counted, 1.0)
+    return 100.0 * used_bps / total_bps if used_bps is not None and total_bps else None

@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 #: Ethernet II header without VLAN tag (IEEE 802.3, clause 3.1.1); the kernel counts it, the checksum it does not.
 ETHERNET_BYTES = 14
 #: Preamble and start delimiter 8, frame check sequence 4, gap between packets 12 (IEEE 802.3, clauses 3.1.1 and 4.4.2).
 LINE_BYTES = 24
 IPV4_BYTES, IPV6_BYTES = 20, 40
+IP_BYTES = {"ipv4": IPV4_BYTES, "ipv6": IPV6_BYTES}
 UDP_BYTES = 8
 #: 20 bytes of header (RFC 9293) and 12 of the timestamps option with padding (RFC 7323, appendix A), which Linux sends.
 TCP_BYTES = 32
@@ -33,6 +37,19 @@ def segment_bytes(protocol: str = "tcp", mtu_bytes: int = MTU_BYTES, ip_bytes: i
     return payload
 
 
+def class_share(
+    accounting: str, item: Mapping[str, Any], family: str = "ipv4", mtu_bytes: int = MTU_BYTES, segments: int = 1
+) -> float:
+    """Return payload bits of a class (``protocol``, ``message_bytes``) for each bit that an accounting mode counts.
+
+    A datagram is as long as its message, and packets of TCP are full. Raises FramesError.
+    """
+    ip_bytes = IP_BYTES[family]
+    if item.get("protocol") == "udp":
+        return _share(accounting, int(item["message_bytes"]), ETHERNET_BYTES + ip_bytes + UDP_BYTES, 1)
+    return payload_share(accounting, mtu_bytes=mtu_bytes, ip_bytes=ip_bytes, segments=segments)
+
+
 def payload_share(
     accounting: str,
     protocol: str = "tcp",
@@ -50,6 +67,10 @@ def payload_share(
     """
     payload = segment_bytes(protocol, mtu_bytes, ip_bytes)
     headers = ETHERNET_BYTES + mtu_bytes - payload
+    return _share(accounting, payload, headers, segments)
+
+
+def _share(accounting: str, payload: int, headers: int, segments: int) -> float:
     if segments < 1:
         raise FramesError(f"segments {segments}: must be 1 or more")
     if accounting == "payload":
@@ -61,15 +82,6 @@ def payload_share(
     if accounting == "skb":
         return segments * payload / (segments * payload + headers)
     raise FramesError(f"accounting {accounting!r}: must be one of {', '.join(ACCOUNTINGS)}")
-
-
-def expected_bps(limit_bps: float, accounting: str, protocol: str = "tcp", mtu_bytes: int = MTU_BYTES) -> float:
-    """Return the payload bit/s that a receiver should count of a class limited to ``limit_bps``. Raises FramesError.
-
-    In the accounting ``skb`` a piece may have any number of packets; it is taken as full (``GSO_BYTES``).
-    """
-    segments = max(1, GSO_BYTES // segment_bytes(protocol, mtu_bytes)) if accounting == "skb" else 1
-    return limit_bps * payload_share(accounting, protocol, mtu_bytes, segments=segments)
 
 
 def most_goodput_bps(link_bps: float, protocol: str = "tcp", mtu_bytes: int = MTU_BYTES) -> float:

@@ -10,14 +10,16 @@ import sys
 from typing import Any, NoReturn
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
+from ansible_collections.colocation.testbed.plugins.module_utils.node import addresses
 
 _LONGEST = 2048
 
 
 def opened(spec: Any) -> socket.socket:
     """Return a UDP socket bound to `address` and `port` of a specification. Raises OSError, KeyError, ValueError."""
-    found = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    found.bind((str(spec["address"]), int(spec["port"])))
+    family, place = addresses.place(str(spec["address"]), int(spec["port"]))
+    found = socket.socket(family, socket.SOCK_DGRAM)
+    found.bind(place)
     return found
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
+from ansible_collections.colocation.testbed.plugins.module_utils.node import addresses
 
 _STOP = frozenset({signal.SIGTERM, signal.SIGINT})
 _PACKET = struct.Struct("!QQ")
@@ -116,8 +117,9 @@ def run(spec_path: str) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
     try:
         spec = parse_spec(files.read_json(spec_path))
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            sock.connect((spec.address, spec.port))
+        family, place = addresses.place(spec.address, spec.port)
+        with socket.socket(family, socket.SOCK_DGRAM) as sock:
+            sock.connect(place)
             files.write_json(spec.output, {})
             trips = loop(sock, spec)
         files.write_json(spec.output, trips.result(spec.rate_hz))

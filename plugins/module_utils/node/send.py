@@ -1,7 +1,7 @@
 # Copyright (c) 2026, colocation.testbed contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Send TCP traffic of many classes from one process: `node.pyz send --spec FILE`; `receive` takes it.
+"""Send traffic of many classes from one process: `node.pyz send --spec FILE`; `receive` takes it.
 
 A socket belongs to the control group in which its process is when it makes it. So one process moves from group to group
 while it opens connections, and two hundred classes need no two hundred programs.
@@ -20,7 +20,7 @@ from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup
-from ansible_collections.colocation.testbed.plugins.module_utils.node import send_spec
+from ansible_collections.colocation.testbed.plugins.module_utils.node import addresses, datagrams, own_group, send_spec
 from ansible_collections.colocation.testbed.plugins.module_utils.node.send_spec import Bursts, Flow, SendError
 
 _STOP = frozenset({signal.SIGTERM, signal.SIGINT})
@@ -70,22 +70,36 @@ class Sender:
     """All connections of one process."""
 
     def __init__(self, spec: send_spec.SendSpec) -> None:
-        """Open the connections, each in the group of its class. Raises SendError, CgroupError, OSError."""
+        """Open the connections, each in the group of its class.
+
+        Raises SendError, OwnGroupError, CgroupError, OSError.
+        """
         self._selector = selectors.DefaultSelector()
         self._messages = {flow.name: bytes(flow.message_bytes) for flow in spec.flows}
         self._sockets: dict[str, list[socket.socket]] = {}
-        self.sent_bytes = dict.fromkeys(self._messages, 0)
+        self._pacers: dict[str, datagrams.Pacer] = {}
+        self._sent_bytes = dict.fromkeys(self._messages, 0)
         grouped = any(flow.group for flow in spec.flows)
-        mount, home = _own_group() if grouped else ("", "")
+        mount, home = own_group.find() if grouped else ("", "")
         for flow in spec.flows:
             if flow.group:
                 cgroup.move(cgroup.join_path(mount, flow.group), os.getpid())
             self._sockets[flow.name] = [_connected(flow, spec.congestion) for _number in range(flow.connections)]
+            if flow.protocol == "udp":
+                self._pacers[flow.name] = datagrams.Pacer(flow, self._sockets[flow.name])
         if grouped:
             cgroup.move(home, os.getpid())
 
+    @property
+    def sent_bytes(self) -> dict[str, int]:
+        """Return the bytes of each class that the kernel took."""
+        return {**self._sent_bytes, **{name: pacer.sent_bytes for name, pacer in self._pacers.items()}}
+
     def switch(self, name: str, on: bool) -> None:
         """Let a class send, or pause."""
+        if name in self._pacers:
+            self._pacers[name].switch(on, time.monotonic())
+            return
         for sock in self._sockets[name]:
             if on:
                 self._selector.register(sock, selectors.EVENT_WRITE, name)
@@ -94,28 +108,35 @@ class Sender:
 
     def turn(self, timeout_s: float) -> None:
         """Fill the sockets that take more, after waiting at most this long for one that does. Raises SendError."""
-        for key, _events in self._selector.select(timeout_s):
+        for pacer in self._pacers.values():
+            pacer.turn(time.monotonic())
+        for key, _events in self._selector.select(min(timeout_s, datagrams.TICK_S) if self._pacers else timeout_s):
             sock: Any = key.fileobj
             try:
-                self.sent_bytes[key.data] += sock.send(self._messages[key.data])
+                self._sent_bytes[key.data] += sock.send(self._messages[key.data])
             except BlockingIOError:
                 continue
             except OSError as exc:
                 raise SendError(f"send: {key.data}: {exc.strerror}; the receiver has ended") from exc
 
 
-def _own_group() -> tuple[str, str]:
-    """Return where version 2 of control groups is mounted, and the directory of this process's group in it."""
-    mount = next((item.mount for item in cgroup.detect().hierarchies if item.version == 2), "")
-    for line in files.read_text("/proc/self/cgroup").splitlines() if mount else []:
-        number, _controllers, path = line.split(":", 2)
-        if number == "0":
-            return mount, mount + path.rstrip("/")
-    raise SendError("send: no cgroup2 is mounted, which groups need; mount one")
-
-
 def _connected(flow: Flow, congestion: str) -> socket.socket:
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    kind = socket.SOCK_STREAM if flow.protocol == "tcp" else socket.SOCK_DGRAM
+    sock = socket.socket(addresses.family(flow.address), kind)
+    if flow.protocol == "tcp":
+        _tune(sock, flow, congestion)
+    sock.settimeout(_CONNECT_TIMEOUT_S)
+    try:
+        sock.connect(addresses.place(flow.address, flow.port)[1])
+    except OSError as exc:
+        why = exc.strerror or str(exc)
+        raise SendError(f"send: {flow.name}: {flow.address} port {flow.port}: {why}; does receive run there?") from exc
+    sock.setblocking(False)
+    return sock
+
+
+def _tune(sock: socket.socket, flow: Flow, congestion: str) -> None:
+    """Set congestion control and rate of a connection of TCP. Raises OSError."""
     if congestion:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion.encode())
     if flow.rate_bps is not None:
@@ -123,14 +144,6 @@ def _connected(flow: Flow, congestion: str) -> socket.socket:
         unsent = min(max(round(each * _UNSENT_S), _UNSENT_BYTES[0]), _UNSENT_BYTES[1])
         sock.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, each)
         sock.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, unsent)
-    sock.settimeout(_CONNECT_TIMEOUT_S)
-    try:
-        sock.connect((flow.address, flow.port))
-    except OSError as exc:
-        why = exc.strerror or str(exc)
-        raise SendError(f"send: {flow.name}: {flow.address} port {flow.port}: {why}; does receive run there?") from exc
-    sock.setblocking(False)
-    return sock
 
 
 def loop(sender: Sender, spec: send_spec.SendSpec) -> dict[str, Any]:
@@ -164,7 +177,7 @@ def run(spec_path: str) -> int:
         sender = Sender(spec)
         files.write_json(spec.output, {})
         files.write_json(spec.output, loop(sender, spec))
-    except (SendError, files.FilesError, cgroup.CgroupError) as exc:
+    except (SendError, own_group.OwnGroupError, files.FilesError, cgroup.CgroupError) as exc:
         sys.stderr.write(f"{exc}\n")
         return 1
     except OSError as exc:

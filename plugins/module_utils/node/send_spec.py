@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+PROTOCOLS = ("tcp", "udp")
+
 
 class SendError(Exception):
     """The specification is damaged, or what it asks for cannot be done; the text says what and why."""
@@ -28,6 +30,7 @@ class Flow:
 
     :ivar group: control group of version 2, below its mount point, in which its sockets are made; '' for the process's.
     :ivar rate_bps: bits of payload a second of all its connections together, None for as fast as they take it.
+    :ivar protocol: tcp, or udp: then a connection is a socket, and a message a datagram.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Flow:
     group: str = ""
     rate_bps: int | None = None
     bursts: Bursts | None = None
+    protocol: str = "tcp"
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,8 @@ def parse(raw: Any) -> SendSpec:
     for flow in flows:
         if flow.connections < 1 or flow.message_bytes < 1 or (flow.rate_bps is not None and flow.rate_bps < 1):
             raise SendError(f"send: {flow.name}: connections, message_bytes and rate_bps must be at least 1")
+        if flow.protocol not in PROTOCOLS:
+            raise SendError(f"send: {flow.name}: protocol is {flow.protocol!r}; give one of {', '.join(PROTOCOLS)}")
         if flow.bursts is not None and not (flow.bursts.on_s > 0 and flow.bursts.off_s > 0):
             raise SendError(f"send: {flow.name}: on_s and off_s of bursts must be above 0")
     if not flows:

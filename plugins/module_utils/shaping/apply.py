@@ -47,11 +47,14 @@ class Outcome:
 
 
 def route(address: str, run: devices.Run = commands.run) -> dict[str, Any]:
-    """Return device, MTU in bytes and own address of the way to an IPv4 address. Raises BandwidthError."""
-    shown = run(["ip", "-j", "-4", "route", "get", address], check=False)
+    """Return device, MTU in bytes and what the link can carry on the way to an address. Raises BandwidthError."""
+    plain, _percent, device = address.partition("%")
+    of_family = "-6" if ":" in address else "-4"
+    through = ["oif", device] if device else []
+    shown = run(["ip", "-j", of_family, "route", "get", plain, *through], check=False)
     found = json.loads(shown.stdout or "[]") if shown.status == 0 else []
     if not found or "dev" not in found[0]:
-        raise BandwidthError(f"address {address}: no device leads there over IPv4; correct the address or the route")
+        raise BandwidthError(f"address {address}: no device leads there; correct the address or the route")
     name = str(found[0]["dev"])
     if name == "lo":
         raise BandwidthError(f"address {address}: is this host's own; name the other host's")
@@ -85,12 +88,24 @@ def apply(wanted: Wanted, load: bool, here: Here) -> Outcome:
         named = frozenset[str]() if here.check else ours.named(wanted)
         done = _reconcile(ours.edit(wanted), named, here)
         took_ms = _since_ms(started_s)
+        _check_known(wanted, load, here)
         in_effect = not (done.changed and here.check)
         return Outcome(removed or done.changed, took_ms, done.lines, ours.planes(here.place), in_effect)
     lines = _put_on(wanted, here) if wanted.kind in ("htb", "tbf") and not kept else ()
     took_ms = _since_ms(started_s)
     planes = {} if wanted.kind == "none" else dict.fromkeys(wanted.directions, wanted.kind)
     return Outcome(removed or bool(lines), took_ms, lines, planes, kept or not here.check)
+
+
+def _check_known(wanted: Wanted, load: bool, here: Here) -> None:
+    """Refuse received classes of groups where nothing can tell them apart, and take all off again."""
+    grouped = [item.name for item in wanted.of("ingress") if item.group]
+    if grouped and ours.planes(here.place).get("ingress") == "police":
+        _clear(replace(wanted, kind="none"), load, here)
+        raise BandwidthError(
+            f"class {grouped[0]}: is received and known by its group, which takes an intermediate device (ifb, "
+            "act_mirred) that this kernel lacks; receive one class, by address"
+        )
 
 
 def _since_ms(started_s: float) -> float:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +33,7 @@ def _pool(wanted: Wanted, direction: str) -> values.Pool:
 
 
 def _class(item: Class) -> values.Class:
-    known = {"cgroups": [item.group]} if item.direction == "egress" else {"prefixes": [f"{item.address}/32"]}
+    known = {"cgroups": [item.group]} if item.group else {"prefixes": [str(ipaddress.ip_network(item.address))]}
     rates = {name: f"{rate}B/s" for name, rate in (("request", item.request), ("limit", item.limit)) if rate}
     raw = {"name": item.name, "pool": POOLS[item.direction], "role": item.role, "priority": item.priority}
     return values.traffic_class({**raw, **rates, **known})

@@ -28,6 +28,8 @@ MIN_QUEUE_BYTES = 262_144
 QUANTUM_BYTES = 60_000
 ROOT, DEFAULT, FIRST = 0x1, 0x2, 0x10
 _SMALL_BIT = 64_000
+#: What the kernel calls each family, and where the ports of TCP and UDP are in a packet of it.
+MATCHED = {"ipv4": ("ip", 20), "ipv6": ("ipv6", 40)}
 _TABLE = "2:"
 _FILTER_PREFERENCE = 1
 
@@ -94,17 +96,21 @@ def htb_classes(wanted: Wanted, classes: Sequence[Class]) -> dict[str, HtbClass]
 def htb_lines(device: str, wanted: Wanted, classes: Sequence[Class]) -> list[str]:
     """Return the lines that shape a device by HTB, classes told apart by the destination's port."""
     made = htb_classes(wanted, classes)
-    head = f"filter add dev {device} parent {HTB_MAJOR}: protocol ip pref {_FILTER_PREFERENCE}"
+    protocol, ports_at = MATCHED[wanted.family]
+    head = f"filter add dev {device} parent {HTB_MAJOR}: protocol {protocol} pref {_FILTER_PREFERENCE}"
     lines = [f"qdisc add dev {device} root handle {HTB_MAJOR}: htb default {DEFAULT:x}"]
     lines += [line for item in made.values() for line in item.lines(device)]
     lines += [
         f"{head} handle {_TABLE} u32 divisor 256",
-        # The last byte of the destination's port, which follows an IPv4 header without options.
-        f"{head} u32 ht 800:: match u32 0 0 hashkey mask 0x000000ff at 20 link {_TABLE}",
+        # The last byte of the destination's port, which follows a header of IP without options or extensions.
+        f"{head} u32 ht 800:: match u32 0 0 hashkey mask 0x000000ff at {ports_at} link {_TABLE}",
     ]
     for item in classes:
         place = f"flowid {HTB_MAJOR}:{made[item.name].minor:x}"
-        lines += [f"{head} u32 ht {_TABLE}{port & 0xFF:x}: match ip dport {port} 0xffff {place}" for port in item.ports]
+        lines += [
+            f"{head} u32 ht {_TABLE}{port & 0xFF:x}: match u32 {port:#x} 0xffff at {ports_at} {place}"
+            for port in item.ports
+        ]
     return lines
 
 
@@ -115,7 +121,7 @@ def htb_wanted(wanted: Wanted, classes: Sequence[Class]) -> dict[str, str]:
     return dict(item.shown() for item in made.values()) | ports
 
 
-_PORT = re.compile(r"match 0000([0-9a-f]{4})/0000ffff at 20$")
+_PORT = re.compile(r"match 0000([0-9a-f]{4})/0000ffff at (?:20|40)$")
 _FLOW = re.compile(r"[ *]flowid [0-9a-f]+:([0-9a-f]+)\b")
 
 

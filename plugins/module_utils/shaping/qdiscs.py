@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, journal
-from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import devices
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import devices, intermediate
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.values import BandwidthError
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import netns_value
 from ansible_collections.colocation.testbed.plugins.module_utils.shaping import peers
@@ -28,12 +28,12 @@ _BY = "bandwidth_shaper"
 
 @dataclass(frozen=True)
 class There:
-    """What there is of ours: handle of the root of the device and of the ifb ('' = none), whether packets go there."""
+    """What there is of ours: handle of the root of the device and of the ifb, what is sent there; '' is none."""
 
     root: str = ""
     ifb: bool = False
     ifb_root: str = ""
-    redirected: bool = False
+    redirected: str = ""
 
     @property
     def nothing(self) -> bool:
@@ -67,7 +67,7 @@ def look(device: str, run: devices.Run) -> tuple[There, devices.Attached]:
         root=found.root_handle if found.root_handle in ours else "",
         ifb=ifb is not None,
         ifb_root=ifb.root_handle if ifb is not None and ifb.root_handle in ours else "",
-        redirected=any(item.get("pref") == PREFERENCE for item in found.filters["ingress"]),
+        redirected=next((item["protocol"] for item in found.filters["ingress"] if item.get("pref") == PREFERENCE), ""),
     )
     return there, found
 
@@ -76,7 +76,7 @@ def removal(device: str, there: There, seen: devices.Attached, made_hook: bool) 
     """Return lines for tc(8), and arguments for ip(8) after them, that take everything of ours off."""
     lines = [f"qdisc delete dev {device} root"] if there.root else []
     if there.redirected:
-        lines.append(f"filter delete dev {device} ingress protocol ip pref {PREFERENCE}")
+        lines.append(f"filter delete dev {device} ingress protocol {there.redirected} pref {PREFERENCE}")
     others = sum(item.get("pref") != PREFERENCE for found in seen.filters.values() for item in found)
     if made_hook and seen.hooks == "clsact" and not others:
         lines.append(f"qdisc delete dev {device} clsact")
@@ -95,12 +95,11 @@ def lines_for(wanted: Wanted, hooks: str) -> tuple[list[str], list[str]]:
         else:
             lines += peers.htb_lines(place, wanted, classes)
         if direction == "ingress":
-            # Without an address of its own it sends nothing that would count as dropped.
-            links = [f"link add {IFB} type ifb", f"link set dev {IFB} addrgenmode none up"]
+            links = [f"link add {IFB} type ifb", *intermediate.silent_lines(IFB), f"link set dev {IFB} up"]
             lines += [] if hooks else [f"qdisc add dev {wanted.device} clsact"]
             lines.append(
-                f"filter add dev {wanted.device} ingress protocol ip pref {PREFERENCE} u32 match u32 0 0 "
-                f"action mirred egress redirect dev {IFB}"
+                f"filter add dev {wanted.device} ingress protocol {peers.MATCHED[wanted.family][0]} pref {PREFERENCE} "
+                f"u32 match u32 0 0 action mirred egress redirect dev {IFB}"
             )
     return links, lines
 
@@ -122,7 +121,7 @@ def applied(wanted: Wanted, there: There, run: devices.Run) -> dict[str, str]:
     found = {}
     for direction in wanted.directions:
         place, handle = (wanted.device, there.root) if direction == "egress" else (IFB, there.ifb_root)
-        if not handle or (direction == "ingress" and not there.redirected):
+        if not handle or (direction == "ingress" and there.redirected != peers.MATCHED[wanted.family][0]):
             continue
         found[f"{direction}/root"] = handle
         if handle == peers.HANDLES["tbf"]:

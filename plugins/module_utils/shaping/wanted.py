@@ -22,7 +22,7 @@ _RATES = ("total", "waterline", "low", "high")
 class Class:
     """A class of packets, rates in bytes a second (0 = not set).
 
-    It is known by its control group where it is sent, by the local address where it is received, and to tc(8)
+    It is known by the control group of its socket or, where it is received, by the local address instead, and to tc(8)
     by the ports of the other end (of this end, where it is received).
     """
 
@@ -48,6 +48,7 @@ class Wanted:
     shares: str = "none"
     accounting: str = "wire"
     plane: str = "auto"
+    family: str = "ipv4"
 
     def of(self, direction: str) -> tuple[Class, ...]:
         """Return the classes of a direction."""
@@ -74,9 +75,15 @@ def parse(params: Mapping[str, Any], device: str) -> Wanted:
         shares=pool.get("shares") or "none",
         accounting=pool.get("accounting") or "wire",
         plane=params["plane"],
+        family=family_of(params["to"]),
     )
     _check(found)
     return found
+
+
+def family_of(address: str | None) -> str:
+    """Return the family of the packets that are shaped, by the address of the other host."""
+    return "ipv6" if address and ":" in address else "ipv4"
 
 
 def _class(raw: Mapping[str, Any]) -> Class:
@@ -96,9 +103,9 @@ def _check(found: Wanted) -> None:
     for item in found.classes:
         if not item.ports:
             raise BandwidthError(f"class {item.name}: has no ports, by which tc knows its packets; give at least one")
-        if item.direction == "ingress" and not item.address:
+        if item.direction == "ingress" and not (item.address or item.group):
             raise BandwidthError(
-                f"class {item.name}: is received, where only an address tells classes apart; give address"
+                f"class {item.name}: is received, but nothing says by what; give address, or group if there are several"
             )
     if found.kind == "tbf":
         for direction in found.directions:

@@ -28,7 +28,10 @@ INSTANCE = "experiment"
 #: Seconds that starting everything takes at most.
 START_SLACK_S = 20.0
 _SAMPLES_EACH_S = 0.5
-_TRIED: Mapping[str, Any] = {"role": "offline", "priority": 0, "limit_bps": 10**9, "request_bps": None, "probe": False}
+_TRIED: Mapping[str, Any] = {
+    "role": "offline", "priority": 0, "limit_bps": 10**9, "request_bps": None, "probe": False, "flows": 1,
+    "protocol": "tcp",
+}  # fmt: skip
 #: Tells which plane our shaper takes here for each direction.
 _TRIAL: Mapping[str, Any] = {
     "pool": {},
@@ -89,7 +92,7 @@ class TrafficBench:
         for node in self._nodes:
             self._process(node, specs.stopped(*self._names, specs.HOLDER))
         node = self._ends.tested
-        _run(node, "bandwidth_shaper", {**self._where(), "state": "absent"})
+        _run(node, "bandwidth_shaper", {**self._where({}), "state": "absent"})
 
     def job(self, order: Order) -> Job:
         """Return what the processes of an order must know."""
@@ -139,7 +142,7 @@ class TrafficBench:
     def _shape(self, kind: str, case: Mapping[str, Any], job: Job | None, check: bool = False) -> dict[str, Any]:
         classes = [] if job is None else [self._class(job, name) for name in case["classes"]]
         arguments = {
-            **self._where(),
+            **self._where(case),
             "kind": kind,
             "fresh": True,
             "load_programs": self._with_ours,
@@ -150,10 +153,11 @@ class TrafficBench:
         }
         return _run(self._ends.tested, "bandwidth_shaper", arguments, check)
 
-    def _where(self) -> dict[str, Any]:
+    def _where(self, case: Mapping[str, Any]) -> dict[str, Any]:
         node = self._ends.tested
+        to = self._ends.called("egress", case.get("family", "ipv4"))
         # Hosts of the lab share one BPF file system.
-        return {"state_dir": node.state_dir, "instance": f"{INSTANCE}-{node.name}"[:63], "to": self._ends.load_address}
+        return {"state_dir": node.state_dir, "instance": f"{INSTANCE}-{node.name}"[:63], "to": to}
 
     def _pool(self, pool: Mapping[str, Any]) -> dict[str, Any]:
         rates = {
@@ -165,13 +169,14 @@ class TrafficBench:
 
     def _class(self, job: Job, name: str) -> dict[str, Any]:
         item, port = job.classes[name], job.ports[name]
-        sent = item["direction"] == "egress"
+        grouped = job.by_group(item["direction"])
         ports = [port] if not item["probe"] else [port, port + processes.PROBE_PORT_ABOVE]
         rates = {key: f"{item[f'{key}_bps']}bit/s" for key in ("limit", "request") if item[f"{key}_bps"]}
         group = f"{self._ends.tested.cgroup_root}/{processes.group(name)}"
         return {
             "name": name, "direction": item["direction"], "role": item["role"], "priority": item["priority"], **rates,
-            "group": group if sent else None, "address": None if sent else self._ends.tested_address, "ports": ports,
+            "group": group if grouped else None, "ports": ports,
+            "address": None if grouped else self._ends.bound("ingress", job.family).partition("%")[0],
         }  # fmt: skip
 
     def _groups(self, node: Node, groups: Sequence[Mapping[str, Any]]) -> None:

@@ -19,6 +19,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.measure import 
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.records_traffic import BandwidthRecord
 from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment import (
     counts,
+    durations,
     expectations,
     figures,
     lines,
@@ -41,16 +42,10 @@ if TYPE_CHECKING:
         BandwidthSettings,
     )
 
-#: What a measurement takes beyond warm-up and window until the first one tells, in seconds.
-OVERHEAD_GUESS_S = 4.0
 #: How late connections may be, in seconds; where they were later, the window is measured again and waits longer.
 LATE_S = (0.6, 2.0, 8.0)
-CAPACITY_WINDOW_S = 1.0
-CAPACITY_WARMUP_S = 0.5
 #: Programs whose version is recorded.
 PROGRAMS = {"iperf3": ["iperf3", "--version"], "tc": ["tc", "-V"]}
-#: The kernel keeps 64 changes of the waterline; a window with bursts holds no more than this many of them.
-MOST_EVENTS = 48
 
 
 class BandwidthMatrix:
@@ -71,11 +66,12 @@ class BandwidthMatrix:
         self._command = command
         self._show = show
         self._remaining = 0
-        self._progress = Progress(show, settings.warmup_s + settings.window_s + OVERHEAD_GUESS_S)
+        self._progress = Progress(show, settings.warmup_s + settings.window_s + durations.OVERHEAD_GUESS_S)
         self._bench = TrafficBench(ends, settings, self._wait)
 
     def run(self) -> Outcome:
         """Measure everything that the run still lacks, and return where it lies."""
+        self._show(durations.told(self._scenarios, self._settings))
         hosts = preparation.describe_nodes(self._ends.tested, self._ends.load, PROGRAMS)
         with self._prepared() as device:
             run, resumed = self._open(hosts, device)
@@ -107,29 +103,26 @@ class BandwidthMatrix:
             "planes": device["planes"],
             "mtu_bytes": device["mtu_bytes"],
             "link_bps": device["link_bps"],
-            "capacity_bps": self._capacities(hosts),
+            "capacity_bps": self._capacities(hosts, device["mtu_bytes"]),
         }
-        self._show(
-            f"plane {about['planes'].get('egress', 'none')}, MTU {about['mtu_bytes']} bytes; "
-            f"{len(manifest.cells(self._scenarios, 1))} cells in {self._settings.blocks} blocks"
-        )
+        self._show(f"plane {about['planes'].get('egress', 'none')}, MTU {about['mtu_bytes']} bytes")
         document = manifest.build(self._settings, self._scenarios, hosts, about)
         return BandwidthRun.create(f"{self._settings.results_dir}/{about['run_id']}", document), False
 
-    def _capacities(self, hosts: Mapping[str, Any]) -> dict[str, float]:
+    def _capacities(self, hosts: Mapping[str, Any], mtu_bytes: int) -> dict[str, float]:
         """Return what senders get through unshaped in payload bits a second, for cases where no cell will tell."""
         found = {}
         for name, scenario in self._scenarios.items():
             for case, item in scenario["cases"].items():
-                if "none" in item["shapers"] and not any(entry["offered_bps"] for entry in item["classes"].values()):
+                if not durations.needs_capacity(item):
                     continue
                 label = f"what senders can do in {name}.{case}"
                 classes = {
                     key: {**entry, "offered_bps": None, "bursts": None} for key, entry in item["classes"].items()
                 }
                 unpaced = {**item, "classes": classes}
-                order = Order(label, unpaced, "none", CAPACITY_WINDOW_S, CAPACITY_WARMUP_S)
-                traffic = self._traffic(order, hosts, {"egress": 1.0, "ingress": 1.0})[0]
+                order = Order(label, unpaced, "none", durations.CAPACITY_WINDOW_S, durations.CAPACITY_WARMUP_S)
+                traffic = self._traffic(order, hosts, expectations.unshaped(mtu_bytes))[0]
                 found[f"{name}.{case}"] = sum(entry["received_bps"] for entry in traffic["classes"].values())
         return found
 
@@ -150,9 +143,10 @@ class BandwidthMatrix:
 
     def _measure(self, run: BandwidthRun, cell: BandwidthCell, label: str) -> None:
         case = run.manifest["scenarios"][cell.scenario]["cases"][cell.case]
-        order = Order(label, case, cell.shaper, self._window_s(case), float(self._settings.warmup_s))
-        shares = expectations.shares(run.manifest, cell.shaper)
-        traffic, raw = self._traffic(order, run.manifest["hosts"], shares)
+        window_s = durations.window_s(case, self._settings.window_s)
+        order = Order(label, case, cell.shaper, window_s, float(self._settings.warmup_s))
+        counting = expectations.counting(run.manifest, cell.shaper)
+        traffic, raw = self._traffic(order, run.manifest["hosts"], counting)
         samples = {host: found["samples.jsonl"] for host, found in raw.files.items()}
         policy = {"wanted": raw.before["wanted"], "applied": raw.after["applied"]}
         parsed = {host: series.parse_lines(content) for host, content in samples.items()}
@@ -161,18 +155,8 @@ class BandwidthMatrix:
         stored = run.store_measurement(guards.judged(record, validity), traffic, samples, policy, validity)
         self._show(lines.result(label, stored, traffic, validity))
 
-    def _window_s(self, case: Mapping[str, Any]) -> float:
-        """Return the length of a case's window in seconds.
-
-        Longer where the case needs it, shorter where bursts would change more than the kernel remembers.
-        """
-        pauses = [item["bursts"] for item in case["classes"].values() if item["bursts"]]
-        periods_s = [float(bursts["on_s"]) + float(bursts["off_s"]) for bursts in pauses]
-        wanted_s = max(float(self._settings.window_s), float(case["window_s"] or 0.0))
-        return min([wanted_s, *(MOST_EVENTS / 2 * period_s for period_s in periods_s)])
-
     def _traffic(
-        self, order: Order, hosts: Mapping[str, Any], shares: Mapping[str, float]
+        self, order: Order, hosts: Mapping[str, Any], counting: expectations.Counting
     ) -> tuple[dict[str, Any], figures.Raw]:
         tested, load = self._ends.tested.name, self._ends.load.name
         scene = figures.Scene(
@@ -183,7 +167,7 @@ class BandwidthMatrix:
             load=load,
             measured_cpus={name: host["measured_cpus"] for name, host in hosts.items()},
             clocks=figures.Clocks({name: float(host["clock_offset_s"]) for name, host in hosts.items()}, load),
-            shares=shares,
+            counting=counting,
             window_s=order.window_s,
             warmup_s=order.warmup_s,
         )

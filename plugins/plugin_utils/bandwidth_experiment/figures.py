@@ -30,6 +30,7 @@ _CPU = {
     "softirq_s": ("softirq_s",),
     "steal_s": ("steal_s",),
 }
+_NOT_USED = ("idle_s", "iowait_s", "steal_s")
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Scene:
     load: str
     measured_cpus: Mapping[str, str]
     clocks: Clocks
-    shares: Mapping[str, float]
+    counting: expectations.Counting
     window_s: float
     warmup_s: float
 
@@ -117,7 +118,7 @@ def _receivers(scene: Scene) -> list[str]:
 
 
 def connections(job: Job, name: str) -> int:
-    """Return how many connections a class has: iperf3 has one more, to control it."""
+    """Return how many connections or senders a class has: iperf3 has one more, to control it."""
     return int(job.classes[name]["flows"]) + int(job.by_iperf3(name))
 
 
@@ -156,8 +157,8 @@ def _classes(
     scene: Scene, raw: Raw, counted: Mapping[str, Counts], windows: Mapping[str, Window]
 ) -> dict[str, dict[str, Any]]:
     unshaped: dict[str, float | None] = dict.fromkeys(scene.case["classes"])
-    expected = unshaped if scene.shaper == "none" else expectations.expected_bps(scene.case, scene.shares)
-    floors = unshaped if scene.shaper == "none" else expectations.floor_bps(scene.case, scene.shares)
+    expected = unshaped if scene.shaper == "none" else expectations.expected_bps(scene.case, scene.counting)
+    floors = unshaped if scene.shaper == "none" else expectations.floor_bps(scene.case, scene.counting)
     found = {}
     for name in scene.job.sending():
         item = scene.case["classes"][name]
@@ -212,15 +213,20 @@ def _latencies(scene: Scene, raw: Raw, start_s: float, end_s: float) -> dict[str
 def _cpu(
     scene: Scene, host: str, samples: Sequence[series.Sample], start_s: float, end_s: float
 ) -> dict[str, float] | None:
-    """Return CPU time of a host's measured CPUs in the window, by kind; None where it was not sampled."""
+    """Return CPU time of a host's measured CPUs in the window, by kind; None where it was not sampled.
+
+    Time by kind is what each tick of 10 ms met. Idle time is measured from its beginning to its end, so what is left of
+    the window beside it is exact: ``used_s``.
+    """
     shift_s = scene.clocks.from_load_s(host, 0.0)
     cpus = [str(cpu) for cpu in quantity.parse_cpu_list(scene.measured_cpus[host])]
     found = {}
-    for name, kinds in _CPU.items():
+    for name, kinds in (*_CPU.items(), ("used_s", _NOT_USED)):
         ends = [_at(samples, moment_s + shift_s, cpus, kinds) for moment_s in (start_s, end_s)]
         if ends[0] is None or ends[1] is None:
             return None
         found[name] = round(max(0.0, ends[1] - ends[0]), 4)
+    found["used_s"] = round(max(0.0, scene.window_s * len(cpus) - found["used_s"]), 4)
     return {**found, "window_s": scene.window_s}
 
 
@@ -264,6 +270,7 @@ def _switches(
     if not turns or not pool["waterline_bps"] or not offline:
         return []
     found, window = counted[scene.load], windows[scene.load]
+    share = scene.counting.share(scene.case, scene.case["classes"][offline[0]])
     # From the sender's monotonic clock to that of the host that counts; in the lab both are one.
     shift_s = scene.clocks.to_load_s(scene.tested, turns["wall_minus_mono_s"]) - found.wall_minus_mono_s
     moments = [(float(turn["mono_s"]), bool(turn["on"])) for turn in turns["switches"]]
@@ -271,7 +278,7 @@ def _switches(
     for number, (wanted_s, on) in enumerate(moments):
         until_s = moments[number + 1][0] if number + 1 < len(moments) else float("inf")
         if window.start_s <= wanted_s + shift_s and until_s + shift_s <= window.end_s:
-            bound_bps = (pool["low_bps"] if on else pool["high_bps"]) * scene.shares["egress"]
+            bound_bps = (pool["low_bps"] if on else pool["high_bps"]) * share
             switches.append({
                 "wanted_mono_s": wanted_s,
                 "settled_ms": counts.settled_ms(found, offline, wanted_s + shift_s, bound_bps, on, until_s + shift_s),

@@ -39,7 +39,7 @@ def fingerprint(settings: BandwidthSettings, scenarios: Mapping[str, Any], hosts
         },
         # Hosts of equal names in two inventories are not the same ones.
         "places": [
-            [ends.tested_address, ends.load_address],
+            [ends.tested_end.address, ends.load_end.address],
             *([node.state_dir, node.cgroup_root] for node in (ends.tested, ends.load)),
         ],
     }
@@ -83,9 +83,9 @@ def _scenarios(
 
 
 def cells(scenarios: Mapping[str, Any], blocks: int) -> list[dict[str, Any]]:
-    """Return what is measured, for the manifest's schedule."""
+    """Return what is measured, for the manifest's schedule; a case may take more blocks than the run has."""
     return [
-        {"scenario": name, "case": case, "shaper": shaper, "blocks": blocks}
+        {"scenario": name, "case": case, "shaper": shaper, "blocks": blocks * item["block_factor"]}
         for name, scenario in scenarios.items()
         for case, item in scenario["cases"].items()
         for shaper in item["shapers"]
@@ -101,6 +101,7 @@ def build(
         ``mtu_bytes``, ``link_bps``, ``capacity_bps`` by ``scenario.case``.
     """
     planes = used_planes(scenarios, run["planes"])
+    counting = expectations.Counting(settings.accounting, planes, run["mtu_bytes"])
     return {
         "schema": SCHEMA,
         "experiment": "bandwidth",
@@ -115,9 +116,7 @@ def build(
         "plane": run["planes"].get("egress", PLANE_OF_OTHERS),
         "planes": planes,
         "accounting": settings.accounting,
-        "payload_share": {
-            name: expectations.share(settings.accounting, plane, run["mtu_bytes"]) for name, plane in planes.items()
-        },
+        "payload_share": {name: counting.share({}, {"protocol": "tcp", "direction": name}) for name in planes},
         "mtu_bytes": run["mtu_bytes"],
         "link_bps": run["link_bps"],
         "congestion_control": settings.congestion_control,

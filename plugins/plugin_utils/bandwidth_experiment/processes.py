@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 GROUP = "bandwidth"
 COUNTER, SINK, SENDER = "bw-counter", "bw-sink", "bw-sender"
+TALLY = "bw-datagrams.bin"
 #: More iperf3 than this would measure how processes are started; beyond it one process sends for all classes.
 IPERF3_CLASSES = 16
 #: Ports of a class: that of its traffic, and this far above it that of its latency probe.
@@ -31,21 +32,55 @@ _LONGER_S = 30
 
 
 @dataclass(frozen=True)
+class End:
+    """A host with its addresses on the link that is measured: of IPv4, of IPv6 where it has one, and the device."""
+
+    node: Node
+    address: str
+    address6: str = ""
+    device: str = ""
+
+    def seen_from(self, other: End, family: str) -> str:
+        """Return this host's address as the other one, or this one, writes it."""
+        if family == "ipv4":
+            return self.address
+        # An address of one link only is nothing without the device that leads there.
+        return f"{self.address6}%{other.device}" if self.address6.startswith("fe80:") else self.address6
+
+
+@dataclass(frozen=True)
 class Ends:
     """Both hosts with the addresses by which they know each other."""
 
-    tested: Node
-    load: Node
-    tested_address: str
-    load_address: str
+    tested_end: End
+    load_end: End
 
-    def receiver(self, direction: str) -> tuple[Node, str]:
-        """Return the host that receives what goes in a direction (seen from the tested node), and its address."""
-        return (self.load, self.load_address) if direction == "egress" else (self.tested, self.tested_address)
+    @property
+    def tested(self) -> Node:
+        """Return the tested node."""
+        return self.tested_end.node
 
-    def sender(self, direction: str) -> Node:
+    @property
+    def load(self) -> Node:
+        """Return the load node."""
+        return self.load_end.node
+
+    def receiver(self, direction: str) -> End:
+        """Return the host that receives what goes in a direction, seen from the tested node."""
+        return self.load_end if direction == "egress" else self.tested_end
+
+    def sender(self, direction: str) -> End:
         """Return the host that sends."""
-        return self.tested if direction == "egress" else self.load
+        return self.tested_end if direction == "egress" else self.load_end
+
+    def bound(self, direction: str, family: str) -> str:
+        """Return the address at which is received, as the receiver writes it."""
+        end = self.receiver(direction)
+        return end.seen_from(end, family)
+
+    def called(self, direction: str, family: str) -> str:
+        """Return the same as the sender writes it."""
+        return self.receiver(direction).seen_from(self.sender(direction), family)
 
 
 @dataclass(frozen=True)
@@ -56,6 +91,7 @@ class Job:
     ports: Mapping[str, int]
     congestion: str
     lifetime_s: float
+    family: str = "ipv4"
 
     @property
     def bursting(self) -> bool:
@@ -76,13 +112,21 @@ class Job:
 
     def by_iperf3(self, name: str) -> bool:
         """Tell whether a class's traffic is iperf3's; the others' comes from one process of our own."""
-        return not self.many and not self.classes[name]["bursts"]
+        return not (self.many or self.classes[name]["bursts"] or self.datagrams(name))
+
+    def datagrams(self, name: str) -> bool:
+        """Tell whether a class sends datagrams."""
+        return bool(self.classes[name]["protocol"] == "udp")
+
+    def by_group(self, direction: str) -> bool:
+        """Tell whether classes are told apart by control groups: what is sent always, what is received if several."""
+        return direction == "egress" or len(self.sending(direction)) > 1
 
 
 def job(case: Mapping[str, Any], first_port: int, congestion: str, lifetime_s: float) -> Job:
     """Return what a case needs; classes get ports in their order."""
     ports = {name: first_port + number for number, name in enumerate(case["classes"])}
-    return Job(case["classes"], ports, congestion, lifetime_s)
+    return Job(case["classes"], ports, congestion, lifetime_s, case.get("family", "ipv4"))
 
 
 def group(name: str) -> str:
@@ -99,23 +143,40 @@ def groups(found: Job) -> list[dict[str, Any]]:
 def receiving(found: Job, ends: Ends, node: Node) -> list[dict[str, Any]]:
     """Return the entries of what receives on a host, and counts; none where nothing is received there."""
     direction = "egress" if node is ends.load else "ingress"
-    address = ends.receiver(direction)[1]
+    address = ends.bound(direction, found.family)
     names = found.sending(direction)
     entries = [_iperf3_server(found, node, name, address) for name in names if found.by_iperf3(name)]
-    ours = [found.ports[name] for name in names if not found.by_iperf3(name)]
-    if ours:
-        spec = {"address": address, "ports": ours, "output": node.path("bw-sink.json")}
-        entries.append(_tool(node, SINK, "receive", spec, found.lifetime_s))
+    entries += _sink(found, node, [name for name in names if not found.by_iperf3(name)], address)
     entries += [_echo(found, node, name, address) for name in _probed(found, direction)]
     if names:
-        entries.append(_counter(found, node, {name: [found.ports[name]] for name in names}))
+        entries.append(_counter(found, node, names))
     return entries
+
+
+def _sink(found: Job, node: Node, names: Sequence[str], address: str) -> list[dict[str, Any]]:
+    """Return the entry of what receives for all classes that iperf3 does not receive for; none without any."""
+    if not names:
+        return []
+    received = [name for name in names if found.classes[name]["direction"] == "ingress"]
+    spec = {
+        "address": address,
+        "ports": [found.ports[name] for name in names if not found.datagrams(name)],
+        "datagram_ports": [found.ports[name] for name in names if found.datagrams(name)],
+        "tally": node.path(TALLY),
+        "groups": {str(found.ports[name]): _group_path(node, name) for name in received if found.by_group("ingress")},
+        "output": node.path("bw-sink.json"),
+    }
+    return [_tool(node, SINK, "receive", spec, found.lifetime_s)]
+
+
+def _group_path(node: Node, name: str) -> str:
+    return f"{node.cgroup_root}/{group(name)}"
 
 
 def sending(found: Job, ends: Ends, node: Node) -> list[dict[str, Any]]:
     """Return the entries of what sends on a host, and of the latency probes there."""
     direction = "egress" if node is ends.tested else "ingress"
-    address = ends.receiver(direction)[1]
+    address = ends.called(direction, found.family)
     names = found.sending(direction)
     entries = [_probe(found, node, name, address) for name in _probed(found, direction)]
     entries += [_iperf3_client(found, node, name, address) for name in names if found.by_iperf3(name)]
@@ -213,9 +274,10 @@ def _flow(found: Job, node: Node, name: str, address: str) -> dict[str, Any]:
         "port": found.ports[name],
         "connections": item["flows"],
         "message_bytes": item["message_bytes"],
-        "group": f"{node.cgroup_root}/{group(name)}" if item["direction"] == "egress" else "",
+        "group": _group_path(node, name) if item["direction"] == "egress" else "",
         "rate_bps": item["offered_bps"],
         "bursts": item["bursts"],
+        "protocol": item["protocol"],
     }
 
 
@@ -237,9 +299,14 @@ def _probe(found: Job, node: Node, name: str, address: str) -> dict[str, Any]:
     return {**entry, "group": group(name)} if found.classes[name]["direction"] == "egress" else entry
 
 
-def _counter(found: Job, node: Node, ports: Mapping[str, list[int]]) -> dict[str, Any]:
+def _counter(found: Job, node: Node, names: Sequence[str]) -> dict[str, Any]:
+    datagrams = [name for name in names if found.datagrams(name)]
     spec = {
-        "ports": dict(ports),
+        "ports": {name: [found.ports[name]] for name in names if name not in datagrams},
+        "datagram_ports": {name: [found.ports[name]] for name in datagrams},
+        "tally": node.path(TALLY),
+        "tally_ports": [found.ports[name] for name in datagrams],
+        "family": found.family,
         "interval_s": FINE_INTERVAL_S if found.bursting else INTERVAL_S,
         "output": node.path("bw-counter.json"),
         "max_duration_s": found.lifetime_s,

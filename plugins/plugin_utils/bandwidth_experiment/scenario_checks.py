@@ -24,11 +24,17 @@ OBJECTIVES = (
     *("switch_p95_ms_max", "transitions_per_change_max", "apply_ms_max", "rr_p50_us_max", "rr_p99_us_max"),
     *("program_ns_per_packet_max", "cpu_ratio_htb_max", "cpu_ratio_tbf_max", "overshoot_pct_max"),
 )
-CASE_KEYS = ("direction", "pool", "classes", "objectives", "shapers", "window")
+FAMILIES = ("ipv4", "ipv6")
+PROTOCOLS = ("tcp", "udp")
+#: The most bytes of a datagram that is not cut in pieces at an MTU of 1500; who knows a packet by its port knows the
+#: first piece only.
+LONGEST_DATAGRAM = {"ipv4": 1472, "ipv6": 1452}
+CASE_KEYS = ("direction", "family", "pool", "classes", "objectives", "shapers", "window", "block_factor")
 CLASS_KEYS = (
     *("role", "direction", "priority", "request", "limit"),
-    *("flows", "message", "offered", "bursts", "probe", "count"),
+    *("protocol", "flows", "message", "offered", "bursts", "probe", "count"),
 )
+MAX_BLOCK_FACTOR = 10
 MAX_CLASSES = 500
 MAX_FLOWS = 1000
 _NAME = re.compile(r"[a-z0-9][A-Za-z0-9_]{0,39}")
@@ -111,6 +117,7 @@ _CLASS_RULES: dict[str, Callable[[Any, str], Iterator[str]]] = {
     "request": _RATE,
     "limit": _RATE,
     "offered": _RATE,
+    "protocol": _choice(PROTOCOLS),
     "flows": _whole(0, MAX_FLOWS),
     "count": _whole(1, MAX_CLASSES),
     "message": _parsed(message_bytes),
@@ -168,6 +175,8 @@ def _number(value: Any, where: str) -> Iterator[str]:
 
 _PART_RULES: dict[str, Callable[[Any, str], Iterator[str]]] = {
     "direction": _choice(DIRECTIONS),
+    "family": _choice(FAMILIES),
+    "block_factor": _whole(1, MAX_BLOCK_FACTOR),
     "pool": _pool,
     "classes": _classes,
     "objectives": _objectives,

@@ -29,7 +29,7 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_exper
 VARIABLE = "bandwidth_matrix_scenarios"
 FOLDER = "scenarios"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_DEFAULT_MESSAGE = "128KiB"
+_DEFAULT_MESSAGE = {"tcp": "128KiB", "udp": "1448B"}
 # YAML takes "on" and "off" for true and false, so they are called otherwise where people write them.
 _BURSTS = (("length", "on_s"), ("pause", "off_s"))
 
@@ -113,29 +113,31 @@ def _case(raw: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[str]
         return {}, problems
     classes: dict[str, Any] = {}
     for name, item in raw["classes"].items():
-        problems += _class_problems(raw["direction"], item, f"{where}.classes.{name}")
+        problems += _class_problems(raw, item, f"{where}.classes.{name}")
         classes.update(_spread(name, _class(item, raw["direction"])))
     case = {
         "direction": raw["direction"],
+        "family": raw.get("family", "ipv4"),
         "pool": _pool(raw.get("pool") or {}),
         "classes": classes,
         "objectives": dict(raw.get("objectives") or {}),
         "shapers": list(dict.fromkeys(raw["shapers"])),
         "window_s": quantity.parse_duration_ns(raw["window"]) / 1e9 if "window" in raw else None,
+        "block_factor": raw.get("block_factor", 1),
     }
     return case, problems or list(_whole(raw, case, where))
 
 
 def _class(raw: Mapping[str, Any], direction: str) -> dict[str, Any]:
-    bursts = raw.get("bursts")
+    bursts, protocol = raw.get("bursts"), raw.get("protocol", "tcp")
     return {
         "role": raw.get("role", "online"),
         "direction": raw.get("direction", direction),
         "priority": raw.get("priority", 0),
         **{f"{key}_bps": _bps(raw.get(key)) for key in ("limit", "request", "offered")},
         "flows": raw.get("flows", 1),
-        "message_bytes": checks.message_bytes(raw.get("message", _DEFAULT_MESSAGE)),
-        "protocol": "tcp",
+        "message_bytes": checks.message_bytes(raw.get("message", _DEFAULT_MESSAGE[protocol])),
+        "protocol": protocol,
         "bursts": bursts and {to: quantity.parse_duration_ns(bursts[key]) / 1e9 for key, to in _BURSTS},
         "probe": raw.get("probe", False),
         "count": raw.get("count"),
@@ -158,8 +160,8 @@ def _pool(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {**rates, "shares": raw.get("shares", "none")}
 
 
-def _class_problems(direction: str, raw: Mapping[str, Any], where: str) -> list[str]:
-    found = []
+def _class_problems(case: Mapping[str, Any], raw: Mapping[str, Any], where: str) -> list[str]:
+    found, direction = [], case["direction"]
     if direction == "both" and "direction" not in raw:
         found.append(f"{where}: has no direction; say egress or ingress, as the case is for both")
     if direction != "both" and raw.get("direction", direction) != direction:
@@ -168,6 +170,9 @@ def _class_problems(direction: str, raw: Mapping[str, Any], where: str) -> list[
         found.append(f"{where}.bursts: need offered, the rate at which the class sends meanwhile; add it")
     if not raw.get("flows", 1) and not raw.get("probe"):
         found.append(f"{where}.flows: is 0, so that the class sends nothing; set probe, or give it a flow")
+    longest = checks.LONGEST_DATAGRAM[case.get("family", "ipv4")]
+    if raw.get("protocol") == "udp" and "message" in raw and checks.message_bytes(raw["message"]) > longest:
+        found.append(f"{where}.message: is more than {longest} B, so that a datagram would be cut in pieces; lower it")
     return found
 
 
@@ -177,12 +182,6 @@ def _whole(raw: Mapping[str, Any], case: Mapping[str, Any], where: str) -> list[
     found = []
     if len(classes) > checks.MAX_CLASSES:
         found.append(f"{where}.classes: come to {len(classes)}; at most {checks.MAX_CLASSES} are possible")
-    received = [name for name, item in classes.items() if item["direction"] == "ingress"]
-    if len(received) > 1:
-        found.append(
-            f"{where}.classes: {', '.join(received[:3])} are received, where only the host's address tells classes "
-            "apart; receive one class"
-        )
     for direction in values.DIRECTIONS if "tbf" in case["shapers"] else ():
         here = [item for item in classes.values() if item["direction"] == direction]
         limited = sum(item["limit_bps"] is not None for item in here)

@@ -37,6 +37,7 @@ METRICS = {
     "cpu_pct": "CPU",
 }
 _SHAPERS = {"ebpf": "eBPF", "htb": "HTB", "tbf": "TBF", "none": "unshaped"}
+_FAMILIES = {"ipv4": "IPv4", "ipv6": "IPv6"}
 _UNITS = {"us": "\u00b5s"}
 PLANES = {
     "edt": "departure times (edt)",
@@ -46,7 +47,10 @@ PLANES = {
 
 
 #: Scenarios in the order of the published report; others follow by name.
-_SCENARIOS = ("single_priority", "multi_priority", "waterline", "message_sizes", "class_count", "latency")
+_SCENARIOS = (
+    *("single_priority", "multi_priority", "waterline", "message_sizes", "class_count", "latency"),
+    "cpu_cost",
+)
 
 
 def order(scenario: str, case: str, shaper: str) -> tuple[int, str, list[tuple[int, str]], int]:
@@ -65,6 +69,11 @@ def order(scenario: str, case: str, shaper: str) -> tuple[int, str, list[tuple[i
 def _kilos(parts: list[str]) -> list[tuple[str, bool]]:
     """Return each part with whether a prefix for thousands follows it: 128KB comes after 512B."""
     return [(part, following.startswith("K")) for part, following in zip(parts, [*parts[1:], ""], strict=True)]
+
+
+def traffic(protocol: str, family: str) -> str:
+    """Name what packets a class has."""
+    return f"{protocol.upper()}, {_FAMILIES.get(family, family)}"
 
 
 def shaper(name: str) -> str:

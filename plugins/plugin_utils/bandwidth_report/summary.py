@@ -80,6 +80,7 @@ def _cell(traffic: Traffic, table: GuardTable, point: Point) -> dict[str, Any]:
         "scenario": point.scenario,
         "case": point.case,
         "direction": traffic.case(point)["direction"],
+        "family": str(traffic.case(point).get("family") or "ipv4"),
         "shaper": point.shaper,
         "measured": len(traffic.attempts(point)),
         "kept": len(traffic.kept(point)),
@@ -97,6 +98,7 @@ def _class(traffic: Traffic, point: Point, name: str) -> dict[str, Any]:
 
     return {
         "role": str(traffic.case(point)["classes"].get(name, {}).get("role") or ""),
+        "protocol": str(traffic.case(point)["classes"].get(name, {}).get("protocol") or "tcp"),
         "expected_bps": median_of(values("expected_bps")),
         "received_bps": summary.metric(values("received_bps")),
         "error_pct": summary.metric(values("error_pct")),

@@ -113,6 +113,7 @@ def _classes(cell: Cell) -> Html | None:
         [
             name,
             item.role or numerals.NONE,
+            names.traffic(item.protocol, cell.family),
             _nothing() if item.expected_bps is None else numerals.plain(item.expected_bps / 1e6, 2),
             _figure(item.received_bps, 2, 1e-6),
             _nothing() if item.error_pct is None else f"{numerals.signed(item.error_pct.median, 2)}{numerals.NBSP}%",
@@ -122,7 +123,7 @@ def _classes(cell: Cell) -> Html | None:
     ]
     left = len(ordered) - len(chosen)
     extent = f"; the {half} most and the {half} least exact, {left} between them left out" if left else ""
-    head = ["Class", "Role", "Expected Mbit/s", "Received Mbit/s", "Off", "RTT P99 ms"]
+    head = ["Class", "Role", "Over", "Expected Mbit/s", "Received Mbit/s", "Off", "RTT P99 ms"]
     return table(head, rows, caption=f"{cell.case}, {names.shaper(cell.shaper)}{extent}", class_="plain tight")
 
 

@@ -34,6 +34,7 @@ class ClassCell:
     """One class of a cell; rates in payload bit/s."""
 
     role: str
+    protocol: str
     expected_bps: float | None
     received_bps: Metric | None
     error_pct: Metric | None
@@ -48,6 +49,7 @@ class Cell:
     scenario: str
     case: str
     direction: str
+    family: str
     shaper: str
     measured: int
     kept: int
@@ -177,6 +179,7 @@ def _cell(item: Json) -> Cell:
         scenario=str(item["scenario"]),
         case=str(item["case"]),
         direction=str(item["direction"]),
+        family=str(item.get("family", "ipv4")),
         shaper=str(item["shaper"]),
         measured=int(item["measured"]),
         kept=int(item["kept"]),
@@ -189,6 +192,7 @@ def _cell(item: Json) -> Cell:
 def _class(item: Json) -> ClassCell:
     return ClassCell(
         role=str(item["role"]),
+        protocol=str(item.get("protocol", "tcp")),
         expected_bps=number(item["expected_bps"]),
         received_bps=_metric(item["received_bps"]),
         error_pct=_metric(item["error_pct"]),

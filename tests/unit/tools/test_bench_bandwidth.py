@@ -39,6 +39,8 @@ def test_accuracy_is_judged_by_the_lower_end_of_the_worst_rate() -> None:
     assert {"bandwidth_accuracy_one_class_50_mbit_pct", "bandwidth_accuracy_one_class_200_mbit_pct"} <= set(good)
     scattered = by_name(figures.one_class(accuracy_rows([99.99, 99.99, 99.8]), "", True, "m", WHERE))
     assert not scattered["bandwidth_accuracy_one_class_pct"].holds
+    received = by_name(figures.one_class(accuracy_rows([99.7, 99.7, 99.8]), "_ingress", True, "m", WHERE, 99.5))
+    assert received["bandwidth_accuracy_one_class_ingress_pct"].holds
     peer = by_name(figures.one_class(accuracy_rows([95, 95, 94]), "_htb", False, "m", WHERE))
     assert peer["bandwidth_accuracy_one_class_htb_pct"].holds
 

@@ -123,6 +123,29 @@ def test_a_network_within_another_classs_has_an_entry_of_its_own() -> None:
     ]
 
 
+_NETWORK = st.builds(
+    lambda address, length: ipaddress.ip_network((0x0A000000 | address << 16, length), strict=False),
+    st.integers(0, 15),
+    st.integers(8, 18),
+)
+
+
+@given(st.dictionaries(st.tuples(_NETWORK, st.sampled_from(values.DIRECTIONS)), st.just(None), max_size=10))
+def test_the_smallest_network_of_a_packets_own_direction_counts(found: dict[Any, None]) -> None:
+    pools = (Pool("egress", "egress"), Pool("ingress", "ingress"))
+    classes = [Class(f"c{number}", way, prefixes=(str(net),)) for number, (net, way) in enumerate(found)]
+    made = tables.tables(policy(*classes, pools=pools), tables.Found({}, {}), LAYOUT).members["by_prefix4"]
+    entries = {ipaddress.ip_network((key[4:], key[0])): LAYOUT["member"].unpack(value) for key, value in made.items()}
+    for address in map(ipaddress.ip_address, range(0x0A000000, 0x0A100000, 0x4000)):
+        around = [net for net in entries if address in net]
+        entry = entries[max(around, key=lambda net: net.prefixlen)] if around else {"egress": 0, "ingress": 0}
+        for way in values.DIRECTIONS:
+            own = [
+                (net.prefixlen, 16 + place) for place, (net, its) in enumerate(found) if its == way and address in net
+            ]
+            assert entry[way] == max(own, default=(0, 0))[1]
+
+
 def test_the_other_direction_may_use_the_same_address() -> None:
     pools = (Pool("out", "egress"), Pool("in", "ingress"))
     item = Class("a", "out", prefixes=("10.0.0.0/8",)), Class("b", "in", prefixes=("10.0.0.0/8",))

@@ -10,7 +10,6 @@ from ansible_collections.colocation.testbed.plugins.module_utils.measure import 
 
 PROTOCOLS = st.sampled_from(["tcp", "udp"])
 MTUS = st.integers(min_value=200, max_value=65_535)
-RATES = st.floats(min_value=1e3, max_value=1e12)
 
 
 @pytest.mark.parametrize(
@@ -50,11 +49,14 @@ def test_what_is_counted_more_leaves_less_payload(protocol, mtu_bytes, segments)
     assert all(0.0 < share <= 1.0 for share in shares)
 
 
-@given(RATES, st.sampled_from(frames.ACCOUNTINGS), PROTOCOLS, MTUS)
-def test_expected_is_never_above_the_limit_and_grows_with_it(limit_bps, accounting, protocol, mtu_bytes):
-    found = frames.expected_bps(limit_bps, accounting, protocol, mtu_bytes)
-    assert 0.0 < found <= limit_bps
-    assert frames.expected_bps(2 * limit_bps, accounting, protocol, mtu_bytes) == pytest.approx(2 * found)
+@given(st.integers(min_value=1, max_value=1451), st.sampled_from(sorted(frames.IP_BYTES)))
+def test_of_a_longer_datagram_more_is_payload(message_bytes, family):
+    shorter, longer = (
+        frames.class_share("wire", {"protocol": "udp", "message_bytes": length}, family)
+        for length in (message_bytes, message_bytes + 1)
+    )
+    assert 0.0 < shorter < longer < 1.0
+    assert frames.class_share("wire", {"protocol": "tcp"}, family) == (1448 if family == "ipv4" else 1428) / 1514
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tooling import ROOT
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment import processes, scenarios
 from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment.bench import Order, TrafficBench
-from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment.processes import Ends
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment.processes import End, Ends
 from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment.scenario_checks import SHAPERS
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.deployed import Node
 
@@ -38,7 +38,9 @@ def bench(broken: str = "") -> tuple[TrafficBench, list[Any], list[str]]:
         Node(Recorder(name, calls, broken), f"/state/{name}", f"ct/{name}", cpus, "1", "/usr/bin/python3", "supervised")  # type: ignore[arg-type]
         for name, cpus in (("tested", "0"), ("load", "1"))
     ]
-    ends = Ends(nodes[0], nodes[1], "192.0.2.1", "192.0.2.2")
+    ends = Ends(
+        End(nodes[0], "192.0.2.1", "fe80::1", "ct0"), End(nodes[1], "192.0.2.2", "2001:db8::2", "eth7")
+    )  # fmt: skip
     return TrafficBench(ends, made(), lambda _seconds, label: waits.append(label)), calls, waits
 
 
@@ -126,3 +128,24 @@ def test_two_hundred_classes_have_names_of_processes_only_where_each_has_one() -
     names = processes.names(scenarios.load(ROOT, {}, ["class_count"], SHAPERS))
     assert "bw-send-pod_010" in names
     assert "bw-send-pod_050" not in names
+
+
+@pytest.mark.parametrize(
+    ("name", "case", "to", "known"),
+    [
+        ("single_priority", "ingress", "192.0.2.2", [(None, "192.0.2.1")]),
+        ("single_priority", "ipv6", "2001:db8::2", [("ct/tested/bandwidth/bulk", None)]),
+        (
+            "multi_priority", "received", "192.0.2.2",
+            [(f"ct/tested/bandwidth/{name}", None) for name in ("online", "middle", "low")],
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_received_is_known_by_address_if_it_is_one_class_else_by_groups(
+    name: str, case: str, to: str, known: list[tuple[Any, Any]]
+) -> None:
+    made_bench, calls, _waits = bench()
+    made_bench.measure(order(name, case))
+    shaped = next(args for _host, module, args, _check in calls if module == "bandwidth_shaper")
+    assert shaped["to"] == to
+    assert [(item["group"], item["address"]) for item in shaped["classes"]] == known

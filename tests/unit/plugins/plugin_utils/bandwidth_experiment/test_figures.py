@@ -11,6 +11,7 @@ from tooling import ROOT
 from ansible_collections.colocation.testbed.plugins.plugin_utils import schemas
 from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment import (
     counts,
+    expectations,
     figures,
     processes,
     scenarios,
@@ -71,7 +72,7 @@ def scene(name: str, case: str, window_s: float = 3.0, shaper: str = "ebpf") -> 
         load="load",
         measured_cpus={"tested": "0", "load": "0"},
         clocks=figures.Clocks({"tested": 0.0, "load": AHEAD_S}, "load"),
-        shares={"egress": WIRE, "ingress": WIRE},
+        counting=expectations.Counting("wire", {"egress": "htb", "ingress": "htb"}, 1500),
         window_s=window_s,
         warmup_s=1.0,
     )
@@ -120,7 +121,8 @@ def test_without_a_shaper_nothing_is_expected() -> None:
 def test_cpu_time_is_that_of_the_window_on_each_hosts_own_clock() -> None:
     cpu = figures.traffic(scene("single_priority", "egress"), one_class())["cpu"]
     assert cpu["tested"] == {
-        "busy_s": pytest.approx(1.5), "system_s": pytest.approx(1.125), "softirq_s": pytest.approx(0.375),
+        "busy_s": pytest.approx(1.5), "used_s": pytest.approx(1.5),
+        "system_s": pytest.approx(1.125), "softirq_s": pytest.approx(0.375),
         "steal_s": 0.0, "window_s": 3.0,
     }  # fmt: skip
     assert cpu["load"]["busy_s"] == pytest.approx(0.75)

@@ -8,7 +8,7 @@ import pytest
 from tooling import ROOT
 
 from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment import processes, scenarios
-from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment.processes import Ends, Job
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment.processes import End, Ends, Job
 from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment.scenario_checks import SHAPERS
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.deployed import Node
 
@@ -24,11 +24,14 @@ def node(name: str) -> Node:
     return Node(Silent(name), f"/state/{name}", f"ct/{name}", "0", "1", "/usr/bin/python3", "supervised")  # type: ignore[arg-type]
 
 
-ENDS = Ends(node("tested"), node("load"), "192.0.2.1", "192.0.2.2")
+ENDS = Ends(
+    End(node("tested"), "192.0.2.1", "fe80::1", "ct0"),
+    End(node("load"), "192.0.2.2", "fe80::2", "eth7"),
+)
 
 
-def job(name: str, case: str) -> Job:
-    found = scenarios.load(ROOT, {}, ["*"], SHAPERS)[name]["cases"][case]
+def job(name: str, case: str, **given: Any) -> Job:
+    found = scenarios.load(ROOT, given, ["*"], SHAPERS)[name]["cases"][case]
     return processes.job(found, 25201, "cubic", 60.0)
 
 
@@ -110,3 +113,45 @@ def test_an_offered_rate_is_divided_between_the_connections_of_iperf3() -> None:
     assert argv[argv.index("-b") + 1] == "150000000"
     assert argv[argv.index("--fq-rate") + 1] == "157500000"
     assert argv[argv.index("-l") + 1] == "8192"
+
+
+def test_several_received_classes_are_received_in_groups_of_their_own_and_one_alone_by_the_address() -> None:
+    found = job("multi_priority", "received")
+    assert found.by_group("ingress")
+    receiving = by_name(processes.receiving(found, ENDS, ENDS.tested))
+    assert {receiving[f"bw-recv-{name}"]["group"] for name in ("online", "middle", "low")} == {
+        "bandwidth/online", "bandwidth/middle", "bandwidth/low"
+    }  # fmt: skip
+    assert not job("single_priority", "ingress").by_group("ingress")
+
+
+def test_datagrams_are_sent_and_taken_by_our_own_processes_and_counted_where_they_are_taken() -> None:
+    found = job("single_priority", "udp")
+    receiving = by_name(processes.receiving(found, ENDS, ENDS.load))
+    sink, counter = receiving["bw-sink"]["spec"], receiving["bw-counter"]["spec"]
+    assert (sink["ports"], sink["datagram_ports"], sink["groups"]) == ([], [25201], {})
+    assert (counter["ports"], counter["datagram_ports"]) == ({}, {"bulk": [25201]})
+    assert counter["tally"] == sink["tally"] == "/state/load/bw-datagrams.bin"
+    assert counter["tally_ports"] == sink["datagram_ports"]
+    (sender,) = processes.sending(found, ENDS, ENDS.tested)
+    (flow,) = sender["spec"]["flows"]
+    assert (flow["protocol"], flow["message_bytes"], flow["group"]) == ("udp", 1448, "ct/tested/bandwidth/bulk")
+
+
+def test_datagrams_of_several_received_classes_are_taken_by_sockets_of_their_groups() -> None:
+    classes = {"a": {"protocol": "udp", "limit": "5Mbit/s"}, "b": {"protocol": "udp", "limit": "5Mbit/s"}}
+    mine = {"title": "T", "description": "D", "direction": "ingress", "shapers": ["ebpf"]}
+    found = job("mine", "two", mine={**mine, "cases": {"two": {"classes": classes}}})
+    sink = by_name(processes.receiving(found, ENDS, ENDS.tested))["bw-sink"]["spec"]
+    assert sink["groups"] == {"25201": "ct/tested/bandwidth/a", "25202": "ct/tested/bandwidth/b"}
+
+
+def test_an_address_of_the_link_names_the_device_of_whoever_writes_it() -> None:
+    found = job("single_priority", "ipv6")
+    receiving = by_name(processes.receiving(found, ENDS, ENDS.load))
+    assert receiving["bw-recv-bulk"]["argv"][3] == "fe80::2%eth7"
+    assert receiving["bw-counter"]["spec"]["family"] == "ipv6"
+    (sender,) = processes.sending(found, ENDS, ENDS.tested)
+    assert sender["argv"][2] == "fe80::2%ct0"
+    everywhere = End(node("tested"), "192.0.2.1", "2001:db8::1", "ct0")
+    assert everywhere.seen_from(ENDS.load_end, "ipv6") == "2001:db8::1"

@@ -33,9 +33,11 @@ def own(**case: Any) -> dict[str, Any]:
 def test_the_published_reports_scenarios_are_there() -> None:
     found = load()
     assert set(found) == {
-        "single_priority", "multi_priority", "waterline", "message_sizes", "class_count", "latency"
+        "single_priority", "multi_priority", "waterline", "message_sizes", "class_count", "latency", "cpu_cost"
     }  # fmt: skip
-    assert set(found["single_priority"]["cases"]) == {"egress", "ingress", "both"}
+    assert set(found["single_priority"]["cases"]) == {
+        "egress", "ingress", "both", "ipv6", "udp", "udp_received"
+    }  # fmt: skip
     sizes = {(case["classes"]["bulk"]["message_bytes"], case["classes"]["bulk"]["flows"])
              for case in found["message_sizes"]["cases"].values()}  # fmt: skip
     assert sizes == {(size, flows) for size in (512, 4096, 16384, 131072) for flows in (1, 8, 64)}
@@ -95,7 +97,14 @@ def test_what_is_measured_can_be_chosen(select: list[str], shapers: list[str], e
         ),
         ({"shapers": ["tbf"], "classes": {"a": {}, "b": {}}}, "tbf has one rate for all, but 0 classes are limited"),
         ({"shapers": ["hfsc"]}, "'hfsc' is not known; allowed: ebpf, htb, none, tbf|'hfsc' is not known"),
-        ({"direction": "ingress", "classes": {"a": {}, "b": {}}}, "only the host's address tells classes apart"),
+        ({"family": "ipv5"}, "'ipv5' is not known"),
+        ({"block_factor": 0}, r"block_factor: 0 is not a whole number from 1 to 10"),
+        ({"classes": {"a": {"protocol": "sctp"}}}, "'sctp' is not known"),
+        ({"classes": {"a": {"protocol": "udp", "message": "2KiB"}}}, "is more than 1472 B, so that a datagram would"),
+        (
+            {"family": "ipv6", "classes": {"a": {"protocol": "udp", "message": "1460B"}}},
+            "is more than 1452 B, so that a datagram would",
+        ),
         ({"window": "10"}, r"window: '10': is not a duration"),
         ({"objectives": {"accuracy": 99}}, r"objectives\.accuracy: is not known"),
         ({"objectives": {"accuracy_pct_min": {"edt": "high"}}}, "'high' is not a number from 0 up"),
@@ -131,3 +140,16 @@ def test_the_example_of_the_documentation_works_as_written() -> None:
 def test_more_classes_than_possible_are_refused() -> None:
     classes = {"a": {"count": 300}, "b": {"count": 300}}
     assert any("come to 600; at most 500" in text for text in problems(own(classes=classes)))
+
+
+def test_several_classes_may_be_received() -> None:
+    found = load(own(direction="ingress", classes={"a": {}, "b": {}}))["mine"]["cases"]["one"]
+    assert [item["direction"] for item in found["classes"].values()] == ["ingress", "ingress"]
+
+
+def test_every_plane_has_a_bar_for_every_exactness() -> None:
+    """One that is asked of one plane only would say nothing on hosts with the other."""
+    for scenario in load().values():
+        for case in scenario["cases"].values():
+            for name, limit in case["objectives"].items():
+                assert not isinstance(limit, dict) or {"edt", "htb"} <= set(limit), name

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.colocation.testbed.plugins.modules import bandwidth_matrix
 from ansible_collections.colocation.testbed.plugins.plugin_utils import documented
 from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment import manifest, settings
-from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment.processes import Ends
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_experiment.processes import End, Ends
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.deployed import Node
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.settings import SettingsError
 
@@ -47,7 +47,7 @@ def test_what_is_not_allowed_is_a_sentence(changes: dict[str, Any], sentence: st
 
 def ends(state_dir: str = "/state") -> Ends:
     node = Node(None, state_dir, "ct", "0", "1", "/usr/bin/python3", "supervised")  # type: ignore[arg-type]
-    return Ends(node, node, "192.0.2.1", "192.0.2.2")
+    return Ends(End(node, "192.0.2.1"), End(node, "192.0.2.2"))
 
 
 def test_a_run_is_the_same_by_what_it_measures_and_not_by_where_it_is_kept() -> None:

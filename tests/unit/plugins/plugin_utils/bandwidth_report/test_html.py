@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_report import html, view
+from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_report import html, names, view
 from tests.support.strict_page import Page
 
 from .conftest import KINDS
@@ -86,3 +86,8 @@ def test_names_are_escaped(run_of, summary_of):
     text = html.render(run, view.build(summary_of("single"), manifest))
     assert "<img src=x" not in text
     assert "&lt;img src=x" in text
+
+
+def test_classes_say_what_packets_they_have(page_of):
+    assert ">TCP, IPv4<" in page_of("good")
+    assert names.traffic("udp", "ipv6") == "UDP, IPv6"
