@@ -88,7 +88,7 @@ options:
       limit: {description: What it has at most., type: str}
       group: {description: 'Control group of version 2 that its sockets are made in, below the mount point. It is made.
         What is received is known by it once its socket has answered.', type: str}
-      address: {description: This host's address that receives its data, instead of a group., type: str}
+      address: {description: 'Address of this host that receives its data, instead of a group.', type: str}
       ports: {description: Destination ports of its data., type: list, elements: int, default: []}
 author:
   - colocation.testbed contributors (@colocation-testbed)
