@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import programs
 import pytest
 import schedule
+from beside import Beside
 from hypothesis import HealthCheck, settings
 
 # Times of single examples say nothing on a machine that does other things too.
@@ -21,7 +21,8 @@ MARKERS = {"gates": "gate", "kernel": "kernel", "molecule": "molecule", "end_to_
 NEED_ROOT = ("kernel", "molecule", "end_to_end")
 
 
-PROGRAMS = pytest.StashKey[programs.Programs]()
+BESIDE = pytest.StashKey[Beside]()
+UNIT_TESTS_AGAIN = "tests/latest/test_latest_ansible.py::test_unit_tests"
 
 
 def _folder(item: pytest.Item) -> str:
@@ -37,7 +38,7 @@ def _scenario(item: pytest.Item) -> str:
 def pytest_configure(config: pytest.Config) -> None:
     """Begin to count the time. A budget that cannot be read ends everything before it begins."""
     try:
-        config.stash[PROGRAMS] = programs.Programs(schedule.budget())
+        config.stash[BESIDE] = Beside(schedule.budget())
     except schedule.ScheduleError as exc:
         raise pytest.UsageError(str(exc)) from exc
 
@@ -55,24 +56,35 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Start to build what the chosen scenarios need, unless tests are only listed or can't run."""
-    if os.geteuid() == 0 and not session.config.option.collectonly:
-        session.config.stash[PROGRAMS].build(filter(None, map(_scenario, session.items)))
+    """Start what chosen tests need, unless they are only listed or can't run."""
+    if not session.config.option.collectonly:
+        scenarios = {_scenario(item) for item in session.items} if os.geteuid() == 0 else set()
+        again = any(item.nodeid == UNIT_TESTS_AGAIN for item in session.items)
+        session.config.stash[BESIDE].start(scenarios, again)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Keep what is built in the background from disturbing what measures."""
-    item.config.stash[PROGRAMS].pause(_folder(item) in schedule.MEASURING)
+    """Keep what runs in the background from disturbing what measures."""
+    item.config.stash[BESIDE].pause(_folder(item) in schedule.MEASURING)
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Put dear scenarios whose programs are ready before those that would have to wait for theirs."""
+    if _scenario(item) in schedule.DEAR:
+        ready = item.config.stash[BESIDE].programs.ready
+        items = item.session.items
+        rest = items.index(item) + 1
+        items[rest:] = sorted(items[rest:], key=lambda other: not ready(_scenario(other)))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End what is built in the background, however the session ends."""
-    if PROGRAMS in config.stash:
-        config.stash[PROGRAMS].stop()
+    """End what runs in the background, however the session ends."""
+    if BESIDE in config.stash:
+        config.stash[BESIDE].stop()
 
 
 @pytest.fixture(scope="session")
-def session_programs(pytestconfig: pytest.Config) -> programs.Programs:
-    """Return what admits dear scenarios."""
-    return pytestconfig.stash[PROGRAMS]
+def beside(pytestconfig: pytest.Config) -> Beside:
+    """Return what runs beside the tests."""
+    return pytestconfig.stash[BESIDE]

@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from pathlib import Path
 
+import latest
 import pytest
-from tooling import ROOT, cache_dir, checkout_environment, passed_tests, pythons, run
+from beside import Beside
+from tooling import checkout_environment, passed_tests, run
 
-REQUIREMENTS = ROOT / "requirements-latest.txt"
-MINORS = (14, 13, 12)  # ansible-core 2.21
-
-
-@pytest.fixture(scope="module")
-def bin_dir() -> Path:
-    """The programs of a virtual environment with requirements-latest.txt, which is kept for the next time."""
-    python = next((path for minor in MINORS for path in pythons(minor)), None)
-    if python is None:
-        pytest.skip("no Python 3.12 or newer on PATH or in ~/.pyenv/versions, which the newest ansible-core needs")
-    key = hashlib.sha256(REQUIREMENTS.read_bytes() + str(python).encode()).hexdigest()[:12]
-    directory = cache_dir() / f"latest-{key}"
-    if not (directory / f".{REQUIREMENTS.name}.stamp").exists():
-        env = {**os.environ, "PYTHON": str(python)}
-        run([ROOT / "tools" / "venv.sh", directory, REQUIREMENTS, "12"], env=env, timeout_s=900)
-    return directory / "bin"
+NO_PYTHON = "no Python 3.12 or newer on PATH or in ~/.pyenv/versions, which the newest ansible-core needs"
+UNIT_TESTS_S = 1800
 
 
-def test_unit_tests(bin_dir: Path) -> None:
-    argv = [bin_dir / "python", "-m", "pytest", "-p", "no:cacheprovider", "-q", "tests/unit"]
-    output = run(argv, env=checkout_environment(bin_dir), timeout_s=900)
+def test_unit_tests(beside: Beside) -> None:
+    """They have been running since the session began."""
+    if beside.latest is None:
+        pytest.skip(NO_PYTHON)
+    ended = beside.latest.wait(UNIT_TESTS_S)
+    beside.latest.stop()
+    output = beside.latest.output()
+    assert ended, output[-12_000:]
+    assert beside.latest.failure() == "", output[-12_000:]
     assert passed_tests(output) > 0, output[-4_000:]
 
 
-def test_default_scenario(bin_dir: Path) -> None:
+def test_default_scenario() -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root")
+    python = latest.newest_python()
+    if python is None:
+        pytest.skip(NO_PYTHON)
+    bin_dir = latest.bin_dir(python)
     env = checkout_environment(bin_dir, MOLECULE_GLOB="molecule/*/molecule.yml", PY_COLORS="0", ANSIBLE_NOCOLOR="1")
     env.pop("ANSIBLE_CONFIG")
     output = run([bin_dir / "molecule", "test", "-s", "default"], env=env, timeout_s=1800)

@@ -75,6 +75,10 @@ class Programs:
         if chosen and self._building is None and shutil.which("go"):
             self._building = self._start([self.store.directory, *chosen])
 
+    def ready(self, scenario: str) -> bool:
+        """Tell whether a scenario's programs are there, so that it would not have to wait."""
+        return not missing(wanted([scenario]), self.store)
+
     def pause(self, paused: bool) -> None:
         """Keep the building from disturbing what measures, or let it go on."""
         if self._building is not None:

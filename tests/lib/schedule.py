@@ -29,12 +29,12 @@ class Dear:
 #: In the order in which they run, after all other tests. The first needs no programs: the last of them are built
 #: beside it. The last one is what other scenarios and tests/kernel cover best, should time run out.
 DEAR: Mapping[str, Dear] = {
-    "bandwidth_boot": Dear(4),
+    "bandwidth_boot": Dear(3),
     "kubernetes": Dear(3, _CLUSTER),
     "matrix_pods": Dear(8, (*_CLUSTER, "koordinator")),
     "kubernetes_nodes": Dear(3, _CLUSTER),
     "koordinator": Dear(6, (*_CLUSTER, "koordinator")),
-    "cgroup_qemu": Dear(6),
+    "cgroup_qemu": Dear(5),
 }
 #: What a role needs for programs that were not built beforehand.
 BUILD_MIN = 15.0

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import schedule
 from background import Background
-from programs import CannotRunError, NotBuiltError, Programs
+from beside import Beside
+from programs import CannotRunError, NotBuiltError
 from tooling import ROOT, checkout_environment, passed_tests, run
 
 SCENARIO_S = 1800
@@ -39,7 +40,7 @@ def test_there_are_scenarios() -> None:
     assert set(schedule.DEAR) <= names
 
 
-def tested(scenario: str, env: Mapping[str, str], limit_s: float, log: Path) -> str:
+def played(scenario: str, env: Mapping[str, str], limit_s: float, log: Path) -> str:
     """Return what molecule printed; a scenario that is not done when its time is over is ended and cleared away."""
     started = Background(["molecule", "test", "-s", scenario], log, env)
     try:
@@ -56,9 +57,9 @@ def tested(scenario: str, env: Mapping[str, str], limit_s: float, log: Path) -> 
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda path: path.name)
-def test_scenario(scenario: Path, session_programs: Programs, tmp_path: Path) -> None:
+def test_scenario(scenario: Path, beside: Beside, tmp_path: Path) -> None:
     try:
-        limit_s = session_programs.admit(scenario.name)
+        limit_s = beside.programs.admit(scenario.name)
     except CannotRunError as exc:
         pytest.skip(str(exc))
     except NotBuiltError as exc:
@@ -66,7 +67,7 @@ def test_scenario(scenario: Path, session_programs: Programs, tmp_path: Path) ->
     env = checkout_environment(MOLECULE_GLOB="molecule/*/molecule.yml", PY_COLORS="0", ANSIBLE_NOCOLOR="1")
     # Molecule writes its own configuration, and ANSIBLE_CONFIG would be the checkout's instead.
     env.pop("ANSIBLE_CONFIG")
-    output = tested(scenario.name, env, limit_s, tmp_path / "molecule.log")
+    output = played(scenario.name, env, limit_s, tmp_path / "molecule.log")
     assert silent(output) == [], output[-8_000:]
 
 

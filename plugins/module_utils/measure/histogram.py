@@ -41,7 +41,7 @@ class Histogram:
             raise HistogramError(f"histogram: is {quantity.kind_of(pairs)}; must be a list of [value, count] pairs")
         checked: list[tuple[int, int]] = []
         for index, pair in enumerate(pairs):
-            if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(_is_whole(item) for item in pair):
+            if not _is_pair(pair):
                 raise HistogramError(f"histogram: element {index} is {pair!r}; must be [value, count] of whole numbers")
             checked.append((int(pair[0]), int(pair[1])))
         return cls(checked)
@@ -110,7 +110,12 @@ def merge(histograms: Sequence[Histogram]) -> Histogram:
     return Histogram((value, count) for histogram in histograms for value, count in histogram.pairs())
 
 
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) == 2 and _is_whole(value[0]) and _is_whole(value[1])
+
+
 def _is_whole(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    return math.isfinite(value) and value == int(value)
+    # A run has millions of them, and nearly all are of this type.
+    if isinstance(value, int):
+        return not isinstance(value, bool)
+    return isinstance(value, float) and math.isfinite(value) and value == int(value)

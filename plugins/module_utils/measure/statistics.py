@@ -64,7 +64,13 @@ def _resamplers(size: int, resamples: int, seed: int) -> tuple[Callable[[Sequenc
 def bootstrap_means(values: Sequence[float], resamples: int = RESAMPLES, seed: int = _SEED) -> tuple[float, ...]:
     """Return the sorted means of resamples of two ``values`` or more, with replacement (Efron 1979)."""
     size = len(values)
-    return tuple(sorted(sum(draw(values)) / size for draw in _resamplers(size, resamples, seed)))
+    return tuple(sorted([sum(draw(values)) / size for draw in _resamplers(size, resamples, seed)]))
+
+
+@functools.lru_cache(maxsize=4096)
+def _bootstrap_ends(values: tuple[float, ...], level: float, resamples: int) -> tuple[float, float]:
+    """Return the ends of the percentile bootstrap interval, which summary, comparison and figures all ask for."""
+    return _percentiles(bootstrap_means(values, resamples), level)
 
 
 def _percentiles(ordered: Sequence[float], level: float) -> tuple[float, float]:
@@ -80,7 +86,7 @@ def mean_interval(values: Sequence[float], level: float = LEVEL, resamples: int 
     if len(values) < 2:
         raise StatisticsError(f"interval: {len(values)} values; at least two are needed, measure more blocks")
     parametric = t_interval(values, level)
-    low, high = _percentiles(bootstrap_means(values, resamples), level)
+    low, high = _bootstrap_ends(tuple(values), level, resamples)
     return Interval(parametric.value, min(parametric.low, low), max(parametric.high, high))
 
 
@@ -160,7 +166,7 @@ def median_interval(values: Sequence[float], resamples: int = 2_000) -> Interval
     size = len(values)
     if size < MIN_BLOCKS:
         return None
-    medians = sorted(median(draw(values)) for draw in _resamplers(size, resamples, _SEED))
+    medians = sorted([median(draw(values)) for draw in _resamplers(size, resamples, _SEED)])
     low, high = _percentiles(medians, LEVEL)
     return Interval(median(values), low, high)
 

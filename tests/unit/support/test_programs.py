@@ -86,8 +86,11 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
 def test_a_scenario_waits_for_its_programs(bench: Bench) -> None:
     session = bench.session()
     bench.until("building")
+    assert not session.ready("small")
+    assert session.ready("default")
     bench.file("go-on").touch()
     assert session.admit("small") == float("inf")
+    assert session.ready("small")
     assert programs.missing(["crictl"], session.store) == []
     session.stop()
 
