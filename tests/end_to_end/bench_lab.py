@@ -106,9 +106,9 @@ class Lab:
     """Runs playbooks on the lab's inventory."""
 
     folder: Path
-    results_name: str = "results"
     environment: dict[str, str] = field(default_factory=tooling.checkout_environment)
     playbooks: str = str(tooling.ROOT)
+    results_name: str = "results"
 
     @property
     def results(self) -> Path:
