@@ -133,6 +133,9 @@ def check_usable(run: Run, judged: Mapping[str, Any], allow_invalid: bool, allow
 def _check_comparable(base: RunDirectory, base_matrix: Matrix, run: RunDirectory, matrix: Matrix) -> None:
     """Raise CompareError with the first thing that makes the runs' latencies incomparable."""
     why = same_hosts(base.manifest["hosts"], run.manifest["hosts"])
+    substrates = [str(item.manifest.get("substrate", "process")) for item in (base, run)]
+    if substrates[0] != substrates[1]:
+        why = why or f"workloads run as {substrates[0]} in one and as {substrates[1]} in the other"
     why = why or differing(base.manifest["load"], run.manifest["load"], _LOAD_FACTS)
     why = why or differing(base.manifest["schedule"], run.manifest["schedule"], WINDOW_FACTS)
     for part in ("load", "service"):

@@ -46,6 +46,8 @@ POD_FAULTS = (
     "not_injected", "evicted", "restarted", "replaced", "other_class", "node_not_ready", "pod_gone", "throttled",
     "resources_gone",
 )  # fmt: skip
+#: What every window has of the pods' groups.
+VALUES = {"service/cpu.shares": "512"}
 
 
 def cluster(options: Options) -> dict[str, Any]:
@@ -79,7 +81,7 @@ def policy_readings(window: Window) -> dict[str, Any]:
         found["batch_cpu_milli"] = {"asked": 800, "before": 900, "after": 0 if gone else 850}
         found["batch_memory_bytes"] = {"asked": 1 << 30, "before": 2 << 30, "after": 0 if gone else 2 << 30}
     pods = {name: pod(window, name) for name in names}
-    return {"wanted": {}, "applied": {}, "after": {}, "pods": pods, "cluster": found}
+    return {"wanted": dict(VALUES), "applied": dict(VALUES), "after": {}, "pods": pods, "cluster": found}
 
 
 def pod(window: Window, name: str) -> dict[str, Any]:
@@ -126,7 +128,7 @@ def adapt(window: Window, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         # The agent's figure trembles with what it reads.
         quota_us = int(PERIOD_US * (CPUS * SUPPRESS_SHARE - used)) + 100 * (number % 3)
         quota = str(max(quota_us, 2000)) if suppressed(window) else "-1"
-        sample["policy"] = {"best_effort/quota_us": quota, "best_effort/cpus": "0"}
+        sample["policy"] = {**VALUES, "best_effort/quota_us": quota, "best_effort/cpus": "0"}
     return found
 
 

@@ -58,16 +58,13 @@ def read(index: int) -> list[HtbClass]:
 
 def take(data: bytes, found: list[HtbClass]) -> bool:
     """Add the classes of one answer; tells whether more follow. Raises HtbClassesError."""
-    for kind, body in netlink.messages(data):
-        if kind == netlink.DONE:
-            return False
-        if kind == netlink.ERROR:
-            number = -struct.unpack_from("=i", body)[0]
-            raise HtbClassesError(f"rtnetlink: the kernel refuses to list classes (error {number}); run as root")
-        parsed = parse(body) if kind == _CLASS else None
-        if parsed is not None:
-            found.append(parsed)
-    return True
+    try:
+        answers, goes_on = netlink.part(data)
+    except netlink.NetlinkError as exc:
+        raise HtbClassesError(f"rtnetlink: the kernel refuses to list classes ({exc}); run as root") from exc
+    parsed = (parse(body) for kind, body in answers if kind == _CLASS)
+    found += [item for item in parsed if item is not None]
+    return goes_on
 
 
 def parse(body: bytes) -> HtbClass | None:

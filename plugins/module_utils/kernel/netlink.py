@@ -26,6 +26,25 @@ def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
         place += size + 3 & ~3
 
 
+class NetlinkError(Exception):
+    """The kernel refuses to list something; the text has the number of the error."""
+
+
+def part(data: bytes) -> tuple[list[tuple[int, bytes]], bool]:
+    """Return type and body of the messages in one part of an answer, and whether more parts follow.
+
+    Raises NetlinkError where the kernel refuses.
+    """
+    found: list[tuple[int, bytes]] = []
+    for kind, body in messages(data):
+        if kind == DONE:
+            return found, False
+        if kind == ERROR:
+            raise NetlinkError(f"error {-struct.unpack_from('=i', body)[0]}")
+        found.append((kind, body))
+    return found, True
+
+
 def attributes(data: bytes, start: int = 0) -> dict[int, bytes]:
     """Return the attributes from a place on, by number; what is cut short ends it."""
     found, place = {}, start

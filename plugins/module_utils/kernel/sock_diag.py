@@ -75,16 +75,13 @@ class Reader:
 
 def _take(data: bytes, found: list[Connection]) -> bool:
     """Add the connections of one answer; tells whether more follow. Raises SockDiagError."""
-    for kind, body in netlink.messages(data):
-        if kind == netlink.DONE:
-            return False
-        if kind == netlink.ERROR:
-            number = -struct.unpack_from("=i", body)[0]
-            raise SockDiagError(f"sock_diag: the kernel refuses (error {number}); it needs CONFIG_INET_TCP_DIAG")
-        connection = parse(body)
-        if connection is not None:
-            found.append(connection)
-    return True
+    try:
+        answers, goes_on = netlink.part(data)
+    except netlink.NetlinkError as exc:
+        raise SockDiagError(f"sock_diag: the kernel refuses ({exc}); it needs CONFIG_INET_TCP_DIAG") from exc
+    parsed = (parse(body) for _kind, body in answers)
+    found += [item for item in parsed if item is not None]
+    return goes_on
 
 
 def parse(body: bytes) -> Connection | None:

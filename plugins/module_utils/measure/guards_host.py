@@ -175,6 +175,8 @@ def policy_in_effect(scene: Scene) -> GuardResult:
     if why or scene.policy is None:
         return limits.result("policy_in_effect", scene.limits, None, why or "no policy values were stored")
     applied, wanted = scene.policy.get("applied") or {}, scene.policy.get("wanted") or {}
+    if not applied:
+        return limits.result("policy_in_effect", scene.limits, None, "no values were read after applying")
     unread = sorted(key for key in wanted if applied.get(key) is None)
     if unread:
         text = f"{unread[0]} was not read back after applying"

@@ -25,6 +25,7 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.pod_
     resting_policy,
 )
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.progress import Progress
+from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment.substrates import STATIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -51,12 +52,13 @@ class Outcome:
     resumed: bool
 
 
-def workloads_of(testbed: Testbed, settings: MatrixSettings, definitions: Definitions) -> Workloads:
+def workloads_of(testbed: Testbed, settings: MatrixSettings, definitions: Definitions, run_id: str) -> Workloads:
     """Return the workloads in what was deployed: as processes, or as pods of a cluster."""
     if testbed.cluster is None:
         return HostWorkloads(testbed, orders.divides_link(settings.modes, definitions))
     modes = [definitions.modes[name] for name in settings.modes]
-    return PodWorkloads(testbed, testbed.cluster, resting_policy(modes, definitions.policies))
+    writes_static = any(mode["engine"] == STATIC for mode in modes)
+    return PodWorkloads(testbed, testbed.cluster, resting_policy(modes, definitions.policies), writes_static, run_id)
 
 
 class Matrix:
@@ -78,7 +80,9 @@ class Matrix:
         self._show = show
         self._remaining = 0
         self._progress = Progress(show, settings.warmup_s + settings.window_s + OVERHEAD_GUESS_S)
-        self._bench = Bench(testbed, settings, self._wait, workloads_of(testbed, settings, definitions))
+        self._run_id = settings.run_id or manifest.new_run_id()
+        workloads = workloads_of(testbed, settings, definitions, self._run_id)
+        self._bench = Bench(testbed, settings, self._wait, workloads)
 
     def run(self) -> Outcome:
         """Measure everything that the run still lacks, and return where it lies."""
@@ -111,7 +115,7 @@ class Matrix:
             return found, True
         detectable_pct = foresight.detectable(self._settings.results_dir, hosts, self._settings.blocks)
         about = {
-            "run_id": self._settings.run_id or manifest.new_run_id(),
+            "run_id": self._run_id,
             "seed": self._settings.seed or manifest.new_seed(),
             "peak_rps": self._peak_rps(),
             "fingerprint": mark,

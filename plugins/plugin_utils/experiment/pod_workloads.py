@@ -28,6 +28,7 @@ VALUES_S = 20
 QUIET_S = 1.0
 _POLICY_S = 60
 _LATE_S = 3
+_LABEL_LENGTH = 63
 _PROGRESS = "batch-progress.txt"
 _COLOCATION, _THRESHOLD = "colocation-config", "resource-threshold-config"
 #: The key under which it is told whether the node's NodeSLO has the policy; it is read once, and not by samples.
@@ -59,8 +60,14 @@ def lifts_limits(policy: Mapping[str, Any] | None) -> bool:
 class PodWorkloads:
     """Runs the workloads as pods."""
 
-    def __init__(self, testbed: Testbed, cluster: Cluster, resting: Mapping[str, Any], run_id: str = "") -> None:
-        """Remember what is deployed; ``resting`` is Koordinator's policy in modes that are not its own."""
+    def __init__(
+        self, testbed: Testbed, cluster: Cluster, resting: Mapping[str, Any], writes_static: bool, run_id: str
+    ) -> None:
+        """Remember what is deployed; ``resting`` is Koordinator's policy in modes that are not its own.
+
+        :param writes_static: whether any mode of the run has engine static; if not, values that a policy has set on
+            the node by other means are never touched.
+        """
         if testbed.service.pod is None:
             raise PodWorkloadsError(
                 f"{testbed.tested.name}: the service was not deployed as a pod; run provision again"
@@ -68,7 +75,9 @@ class PodWorkloads:
         self._testbed = testbed
         self._cluster = cluster
         self._resting = dict(resting)
-        self._run_id = run_id
+        self._writes_static = writes_static
+        # Values of labels are shorter than names of runs may be, and end with a letter or digit.
+        self._run_label = run_id[:_LABEL_LENGTH].rstrip("._-")
         self._node = testbed.tested
         self._service = pod_manifests.service(testbed, cluster, testbed.service.pod)
         self._late = ""
@@ -212,7 +221,7 @@ class PodWorkloads:
             "state": state,
             "node": self._cluster.node_name,
             "agent_namespace": koordinator.namespace if koordinator and state == "present" else "",
-            "run_id": self._run_id,
+            "run_id": self._run_label,
             "deadline_s": PODS_S,
         }
         return self._cluster.api.run("workload_pods", arguments)
@@ -265,7 +274,7 @@ class PodWorkloads:
         return self._values(order, found)
 
     def _take_static_back(self) -> None:
-        if self._cluster.koordinator is None:
+        if self._writes_static:
             self._node.host.run("cgroup_policy", {"state_dir": self._node.state_dir, "state": "absent"})
         self._wrote_static = False
 

@@ -127,6 +127,11 @@ def test_other_work_is_refused(before, part, key, value, named):
         compare.compare([before, rundir.RunDirectory(before.path, manifest)])
 
 
+def test_pods_are_not_compared_with_processes(before):
+    with pytest.raises(compare.CompareError, match="workloads run as process in one and as pod in the other"):
+        compare.compare([before, rundir.RunDirectory(before.path, {**before.manifest, "substrate": "pod"})])
+
+
 def test_other_cpu_model_is_refused(before):
     hosts = {name: {**host, "cpu_model": "Other"} for name, host in before.manifest["hosts"].items()}
     with pytest.raises(compare.CompareError, match="CPU model of the tested node"):

@@ -337,13 +337,6 @@ def test_a_pod_that_ended_says_why() -> None:
     assert pod_reasons.problem(pod("x", "False", phase="Failed", reason="Error")) == "failed: Error"
 
 
-def test_times_of_the_api_are_understood() -> None:
-    assert koordinator_ladder.seconds("1970-01-01T00:00:10Z") == 10
-    assert koordinator_ladder.seconds("1970-01-01T00:00:10.250000Z") == 10.25
-    assert koordinator_ladder.seconds("1970-01-01T00:00:10.5Z") == 10.5
-    assert koordinator_ladder.seconds(None) is None
-
-
 def cluster() -> FakeCluster:
     found = FakeCluster()
     for item in (*GOOD.workloads, *GOOD.pods, *GOOD.webhooks, GOOD.node):

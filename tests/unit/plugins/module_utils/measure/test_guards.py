@@ -175,6 +175,21 @@ def test_first_differing_policy_key_is_named_with_both_values():
     assert "batch/cpu.idle is '0', applied was '1'" in text
 
 
+def test_a_value_that_is_not_what_was_wanted_trips_the_policy_guard():
+    found = readings(Options(), "slo_aware")
+    found.policy["wanted"]["batch/cpu.idle"] = "0"
+    result = found.evaluate()["policy_in_effect"]
+    assert (result.ok, result.figure) == (False, 1.0)
+    assert "batch/cpu.idle was '1' after applying, wanted was '0'" in result.text
+
+
+def test_no_values_at_all_are_no_proof_of_a_policy():
+    found = readings(Options(), "slo_aware")
+    found.policy.update(wanted={}, applied={})
+    result = found.evaluate()["policy_in_effect"]
+    assert (result.ok, result.figure) == (False, None)
+
+
 def test_an_ancestor_that_changes_trips_the_policy_guard():
     found = readings(Options(), "baseline")
     found.samples["tested1"][5]["policy"]["../cpu.shares"] = "512"

@@ -22,6 +22,7 @@ POLICY = {
 }
 DEPLOYED = {"colocation-config": {"enable": True, "cpuReclaimThresholdPercent": 70}}
 RESTING = {"colocation-config": {"enable": True}}
+RUN = "r" * 62 + "-1"
 AGGRESSOR = {
     "name": "ffmpeg",
     "argv": ["ffmpeg", "-progress", "{progress}"],
@@ -130,9 +131,17 @@ def _facts(host):
     return found
 
 
+def made(hosts, cluster, writes_static=False):
+    resting = RESTING if cluster.koordinator else {}
+    testbed = deployed.read(hosts[0], hosts[1], cluster)
+    return pod_workloads.PodWorkloads(testbed, cluster, resting, writes_static, RUN)
+
+
 @pytest.fixture
 def pods(hosts, cluster):
-    return pod_workloads.PodWorkloads(deployed.read(hosts[0], hosts[1], cluster), cluster, RESTING)
+    return pod_workloads.PodWorkloads(
+        deployed.read(hosts[0], hosts[1], cluster), cluster, RESTING, writes_static=False, run_id=RUN
+    )
 
 
 def batch_of(api):
@@ -151,6 +160,7 @@ def test_the_cluster_is_what_the_roles_left(cluster):
 def test_an_ordinary_pod_has_requests_and_no_limits_and_koordinator_rests(pods, api):
     prepared = pods.prepare(order(), 40)
     assert api.of("koordinator_policy")[0]["policy"] == RESTING
+    assert {args["run_id"] for args in api.of("workload_pods")} == {"r" * 62}
     made = batch_of(api)
     assert made["qos_class"] == ""
     assert made["manifest"]["metadata"]["labels"] == {"app": "batch-workload"}
@@ -234,7 +244,9 @@ def test_the_policy_is_given_only_when_it_changes(pods, api):
 
 def test_static_writes_itself_and_takes_back_before_the_pod_goes(pods, api, cluster, hosts):
     alone = dataclasses.replace(cluster, koordinator=None)
-    found = pod_workloads.PodWorkloads(deployed.read(hosts[0], hosts[1], alone), alone, {})
+    found = pod_workloads.PodWorkloads(
+        deployed.read(hosts[0], hosts[1], alone), alone, {}, writes_static=True, run_id=RUN
+    )
     prepared = found.prepare(order("static", POLICY), 40)
     assert api.of("koordinator_policy") == []
     (written,) = [args for args in api.of("cgroup_policy") if "policy" in args]
@@ -270,7 +282,7 @@ def test_a_pod_with_a_network_of_its_own_is_reached_at_its_address(pods, hosts, 
     testbed = deployed.read(hosts[0], hosts[1], cluster)
     template = dataclasses.replace(testbed.service.pod, host_network=False)
     own = dataclasses.replace(testbed, service=dataclasses.replace(testbed.service, pod=template))
-    apart = pod_workloads.PodWorkloads(own, cluster, RESTING)
+    apart = pod_workloads.PodWorkloads(own, cluster, RESTING, writes_static=False, run_id=RUN)
     apart.start_service([])
     assert apart.url("http://198.18.0.1:8000/page") == "http://10.88.0.7:8000/page"
 
@@ -333,3 +345,15 @@ def test_what_rests_is_the_offer_of_batch_resources_alone():
     assert pod_workloads.resting_policy(modes, {"p": POLICY}) == RESTING
     assert pod_workloads.resting_policy(modes[:2], {"p": POLICY}) == {}
     assert pod_workloads.resting_policy(modes, {"p": {"resource-qos-config": {}}}) == {}
+
+
+def test_a_run_without_engine_static_never_touches_what_others_have_set(pods, api, cluster, hosts):
+    alone = dataclasses.replace(cluster, koordinator=None)
+    found = pod_workloads.PodWorkloads(
+        deployed.read(hosts[0], hosts[1], alone), alone, {}, writes_static=False, run_id=RUN
+    )
+    found.start_service([])
+    found.prepare(order(), 40)
+    found.release(order())
+    found.stop_all()
+    assert api.of("cgroup_policy") == []
