@@ -9,6 +9,7 @@ import pytest
 import schedule
 from beside import Beside
 from hypothesis import HealthCheck, settings
+from spent import Spent
 
 # Times of single examples say nothing on a machine that does other things too.
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,6 +23,7 @@ NEED_ROOT = ("kernel", "molecule", "end_to_end")
 
 
 BESIDE = pytest.StashKey[Beside]()
+SPENT = pytest.StashKey[Spent]()
 UNIT_TESTS_AGAIN = "tests/latest/test_latest_ansible.py::test_unit_tests"
 
 
@@ -35,10 +37,32 @@ def _scenario(item: pytest.Item) -> str:
     return parameters["scenario"].name if _folder(item) == "molecule" and "scenario" in parameters else ""
 
 
+class _Count:
+    """Counts what each test took."""
+
+    def __init__(self, spent: Spent) -> None:
+        self.spent = spent
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count one phase of a test."""
+        self.spent.add(report.nodeid, report.duration)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say where the time went, so that what CI has no time for is cut where it is dear."""
+    terminalreporter.section("time")
+    for line in config.stash[SPENT].lines():
+        terminalreporter.line(line)
+    for line in config.stash[BESIDE].lines():
+        terminalreporter.line(line)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Begin to count the time. A budget that cannot be read ends everything before it begins."""
     try:
         config.stash[BESIDE] = Beside(schedule.budget())
+        config.stash[SPENT] = Spent()
+        config.pluginmanager.register(_Count(config.stash[SPENT]))
     except schedule.ScheduleError as exc:
         raise pytest.UsageError(str(exc)) from exc
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -178,21 +177,15 @@ def test_a_failure_of_the_first_apply_leaves_nothing(host: Host) -> None:
 
 
 @pytest.mark.parametrize("plane", ["police", "htb"])
-def test_two_hundred_classes_in_one_call(host: Host, record_property: Any, plane: str) -> None:
+def test_two_hundred_classes_in_one_call(host: Host, plane: str) -> None:
     host.apply((LINK,), (), (("left", "link", plane),))
     classes = tuple(
         {"name": f"pod{number}", "pool": "link", "role": "offline", "limit": f"{number + 1}Mbit/s",
          "prefixes": [f"10.{number}.0.0/24"]}
         for number in range(200)
     )  # fmt: skip
-    for name, changed in (("200 classes", True), ("the same again", False)):
-        begin, begin_cpu = time.perf_counter(), time.process_time()
-        assert host.apply(classes=classes).changed is changed
-        spent_ms, cpu_ms = (time.perf_counter() - begin) * 1000, (time.process_time() - begin_cpu) * 1000
-        record_property(name, spent_ms)
-        print(f"{plane}: {name}: {spent_ms:.1f} ms, {cpu_ms:.1f} ms of processor time")
-        # Of this process; elapsed time is also what else runs on the machine.
-        assert cpu_ms < 50
+    assert host.apply(classes=classes).changed
+    assert not host.apply(classes=classes).changed
     host.apply(classes=classes[:100])
     state = instance.read_state(host.place)
     assert state is not None

