@@ -11,13 +11,14 @@ version_added: 0.1.0
 description:
   - Returns the values of Koordinator's Helm chart for some settings, checked as a whole. Both methods of installing it
     take them.
-  - Keys that the chart's version does not know are errors, since Helm ignores them.
+  - Keys that the chart's version does not know are errors, since Helm ignores them; so are values of another kind,
+    names of feature gates that the version lacks, and what the method of installing it has no use for.
 positional: _input
 options:
   _input:
     description:
       - The settings, with the keys V(version), V(image_host), V(image_tag), V(components), V(replicas), V(features),
-        V(manager_gates), V(host_dirs), V(resources) and V(extra), as role C(koordinator) has them.
+        V(manager_gates), V(host_dirs), V(resources), V(extra) and V(method), as role C(koordinator) has them.
     type: dict
     required: true
 author:

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Feature gates of Koordinator's agent, and what a policy needs of them and of the node to have any effect.
 
-A strategy acts only when the agent's gate is on *and* the policy enables it. Names and defaults are those of v1.8.0.
+A strategy acts only when the agent's gate is on *and* the policy enables it. Names and defaults are those of v1.8.0;
+what older versions lack is in koordinator_versions.
 """
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.colocation.testbed.plugins.module_utils.policy import overlay, vocabulary_qos
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import (
+    koordinator_versions,
+    overlay,
+    vocabulary_qos,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation_values import suggest
 
 _ON = (
@@ -32,6 +37,21 @@ _OFF = (
     *("TCNetworkQoS", "Resctrl", "GPUEnvInject", "RDMADeviceInject"),
 )
 GATES: Mapping[str, bool] = {**dict.fromkeys(_ON, True), **dict.fromkeys(_OFF, False)}
+_MANAGER_ON = (
+    *("PodMutatingWebhook", "PodValidatingWebhook", "ElasticMutatingWebhook", "ElasticValidatingWebhook"),
+    "WebhookFramework",
+)
+_MANAGER_OFF = (
+    *("NodeMutatingWebhook", "NodeValidatingWebhook", "ConfigMapValidatingWebhook", "ReservationMutatingWebhook"),
+    *("ColocationProfileSkipMutatingResources", "ColocationProfileSkipValidatingPriority", "MultiQuotaTree"),
+    *("ElasticQuotaIgnorePodOverhead", "ElasticQuotaGuaranteeUsage", "ElasticQuotaEnableUpdateResourceKey"),
+    *("ElasticQuotaEvaluationTransformPod", "DisableDefaultQuota", "SupportParentQuotaSubmitPod"),
+    *("EnableQuotaAdmission", "EnableSyncGPUSharedResource", "ColocationProfileController"),
+    *("ValidatePodDeviceResource", "EnablePodEnhancedValidator", "DisablePVCReservation", "PriorityTransformer"),
+    *("PreemptionPolicyTransformer", "ReplaceResourcesTransformer"),
+)
+MANAGER_GATES: Mapping[str, bool] = {**dict.fromkeys(_MANAGER_ON, True), **dict.fromkeys(_MANAGER_OFF, False)}
+_PROGRAMS: Mapping[str, Mapping[str, bool]] = {"agent": GATES, "manager": MANAGER_GATES}
 _GROUPS = ("AllAlpha", "AllBeta")
 FAIL, WARN = "fail", "warn"
 _MIN_CPUS_OF_CPUSET = 2
@@ -61,24 +81,37 @@ class Finding:
     text: str
 
 
-def parse(features: str, where: str = "features") -> dict[str, bool]:
-    """Return every gate with its value, from a text such as ``BECPUEvict=true,CPUBurst=false``.
+def parse(
+    features: str, where: str = "features", version: str = koordinator_versions.NEWEST, program: str = "agent"
+) -> dict[str, bool]:
+    """Return every gate of the agent or the manager with its value, from a text such as ``BECPUEvict=true``.
 
-    Raises GatesError for an unknown gate (the agent would not start) and for values other than true and false.
+    Raises GatesError for an unknown gate (the program would not start) and for values other than true and false.
     """
-    found = dict(GATES)
+    if not isinstance(features, str):
+        raise GatesError(f"{where}: {features!r} is not text; write 'NAME=true,OTHER=false'")
+    found = {name: is_on for name, is_on in _PROGRAMS[program].items() if _is_there(name, version)}
+    known = sorted(found)
     for item in filter(None, (part.strip() for part in features.split(","))):
-        name, _equals, value = item.partition("=")
-        if name not in GATES and name not in _GROUPS:
+        name, _equals, value = (part.strip() for part in item.partition("="))
+        if name in _PROGRAMS[program] and name not in found:
             raise GatesError(
-                f"{where}: {name!r} is no feature gate of Koordinator's agent; {suggest(name, sorted(GATES))}"
+                f"{where}: {name} is a feature gate from {koordinator_versions.GATES_SINCE[name]} on, and "
+                f"the {program} of Koordinator {version} does not start with it; remove it"
             )
+        if name not in known and name not in _GROUPS:
+            raise GatesError(f"{where}: {name!r} is no feature gate of Koordinator's {program}; {suggest(name, known)}")
         if value not in ("true", "false"):
             raise GatesError(f"{where}: {item!r} says neither true nor false; write {name}=true or {name}=false")
         if name in _GROUPS:
             raise GatesError(f"{where}: {name} switches on what is not meant; name the gates that you want one by one")
         found[name] = value == "true"
     return found
+
+
+def _is_there(gate: str, version: str) -> bool:
+    since = koordinator_versions.GATES_SINCE.get(gate)
+    return since is None or koordinator_versions.is_there(since, version)
 
 
 def findings(
@@ -99,11 +132,12 @@ def _gate(name: str, gates: Mapping[str, bool], path: str) -> Iterator[Finding]:
         yield Finding(FAIL, text)
 
 
-_EVICTION: Mapping[str, str] = {
-    "cpuEvictBESatisfactionLowerPercent": "BECPUEvict",
-    "cpuEvictThresholdPercent": "CPUEvict",
-    "cpuAllocatableEvictThresholdPercent": "CPUAllocatableEvict",
-    "memoryAllocatableEvictThresholdPercent": "MemoryAllocatableEvict",
+# Threshold to the gate whose plugin reads it, and the key without which that plugin does nothing ("": none).
+_EVICTION: Mapping[str, tuple[str, str]] = {
+    "cpuEvictBESatisfactionLowerPercent": ("BECPUEvict", "cpuEvictBESatisfactionUpperPercent"),
+    "cpuEvictThresholdPercent": ("CPUEvict", "evictEnabledPriorityThreshold"),
+    "cpuAllocatableEvictThresholdPercent": ("CPUAllocatableEvict", "allocatableEvictPriorityThreshold"),
+    "memoryAllocatableEvictThresholdPercent": ("MemoryAllocatableEvict", "allocatableEvictPriorityThreshold"),
 }
 
 
@@ -126,11 +160,20 @@ def _threshold(strategy: overlay.Strategy, gates: Mapping[str, bool], host: Host
             f"{where}: kubelet's CPU manager is static and writes the same cpusets, so pods may fail to start; write "
             "cfsQuota, or set kubelet's cpuManagerPolicy to none",
         )
-    for key, gate in _EVICTION.items():
+    yield from _eviction(strategy, gates)
+
+
+def _eviction(strategy: overlay.Strategy, gates: Mapping[str, bool]) -> Iterator[Finding]:
+    for key, (gate, needed) in _EVICTION.items():
         if strategy.get(key) is not None:
             yield from _gate(gate, gates, strategy.path(key))
+            yield from _needed(strategy, needed, key)
     if "memoryEvictThresholdPercent" in {names[-1] for names in strategy.given}:
-        yield from _gate("BEMemoryEvict", gates, strategy.path("memoryEvictThresholdPercent"))
+        key = "memoryEvictThresholdPercent"
+        if not gates.get("MemoryEvict"):
+            yield from _gate("BEMemoryEvict", gates, strategy.path(key))
+        elif not gates.get("BEMemoryEvict"):
+            yield from _needed(strategy, "evictEnabledPriorityThreshold", key)
     if strategy.get("cpuEvictPolicy") == "evictByAllocatable":
         yield Finding(
             WARN,
@@ -142,6 +185,14 @@ def _threshold(strategy: overlay.Strategy, gates: Mapping[str, bool], host: Host
             WARN,
             f"{strategy.path('cpuEvictBESatisfactionLowerPercent')}: is missing while the gate BECPUEvict is on; the "
             "agent evicts nothing and logs a warning a second",
+        )
+
+
+def _needed(strategy: overlay.Strategy, needed: str, key: str) -> Iterator[Finding]:
+    if strategy.get(needed) is None:
+        yield Finding(
+            FAIL,
+            f"{strategy.path(key)}: the agent evicts nothing by it without {needed}; add {needed}, or remove {key}",
         )
 
 

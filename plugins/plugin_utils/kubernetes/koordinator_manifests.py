@@ -132,7 +132,9 @@ def _set(item: dict[str, Any], values: Mapping[str, Any], pull_policy: str) -> d
     elif kind == "ConfigMap" and name == "scheduler-config":
         pods.load_thresholds(item, values.get("loadThresholds") or {})
     elif kind == "Service":
-        item["spec"]["ports"][0]["targetPort"] = (values["manager"].get("webhook") or {}).get("port", 9876)
+        item["spec"]["ports"][0]["targetPort"] = (values["manager"].get("webhook") or {}).get(
+            "port", chart.WEBHOOK_PORT
+        )
     if kind in ("ClusterRoleBinding", "RoleBinding"):
         item["roleRef"]["name"] = named(item["roleRef"]["name"])
         for subject in item["subjects"]:

@@ -250,7 +250,7 @@ def test_what_is_no_tree_is_told(tmp_path: Path, tree: Path) -> None:
         ({"features": "BECPUSupress=true"}, "koordinator_features: 'BECPUSupress' is no feature gate"),
         ({"resources": {"koordlets": {}}}, "koordinator_resources.koordlets: is not a component"),
         ({"extra": {"koordlet": {"feature": ""}}}, "koordinator_values.koordlet.feature: is no value of chart 1.8.0"),
-        ({"extra": {"manager": 1}}, "koordinator_values.manager: is int, not a mapping"),
+        ({"extra": {"manager": 1}}, "koordinator_values.manager: is a whole number, not a mapping"),
         (
             {"version": "1.7.0", "extra": {"scheduler": {"monitorEnabled": True}}},
             "koordinator_values.scheduler.monitorEnabled: is no value of chart 1.7.0",
@@ -297,7 +297,7 @@ def test_policies_are_the_same_files_that_other_engines_read() -> None:
 def keys(value: Any, known: Any) -> Any:
     """Return the keys of values as far down as the collection looks."""
     if not isinstance(known, dict):
-        return None
+        return known
     return {name: keys((value or {}).get(name), below) for name, below in known.items() if name in (value or {})}
 
 
