@@ -213,8 +213,9 @@ def _effect(cluster: Cluster, order: Order) -> Iterator[tuple[str, str]]:
     for item in cluster.nodes:
         name = item["metadata"]["name"]
         labels = item["metadata"].get("labels") or {}
-        manager = (cluster.kubelets.get(name) or {}).get("cpuManagerPolicy")
-        host = koordinator_config.completed(gates.Host(cpu_manager=manager), item)
+        kubelet = cluster.kubelets.get(name) or {}
+        known = gates.Host(cpu_manager=kubelet.get("cpuManagerPolicy"), cgroup_driver=kubelet.get("cgroupDriver"))
+        host = koordinator_config.completed(known, item)
         effects = (
             *gates.findings(order.policy, labels, switched, host),
             *koordinator_overrides.findings(order.policy, item),

@@ -71,6 +71,7 @@ class Host:
     group_identity: bool | None = None
     burst_above_quota: bool | None = None
     cpu_manager: str | None = None
+    cgroup_driver: str | None = None
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,8 @@ def findings(
         *_burst(overlay.strategy(policy, "cpu-burst-config", labels), gates, host),
         *_qos(overlay.strategy(policy, "resource-qos-config", labels, presets=False), gates, host),
         *_system(overlay.strategy(policy, "system-config", labels), gates),
+        *_colocation(overlay.strategy(policy, "colocation-config", labels), gates),
+        *_normalization(overlay.strategy(policy, "cpu-normalization-config", labels), gates),
     )
 
 
@@ -159,6 +162,12 @@ def _threshold(strategy: overlay.Strategy, gates: Mapping[str, bool], host: Host
             WARN,
             f"{where}: kubelet's CPU manager is static and writes the same cpusets, so pods may fail to start; write "
             "cfsQuota, or set kubelet's cpuManagerPolicy to none",
+        )
+    if strategy.get("cpuSuppressPolicy") == "cfsQuota" and host.cgroup_driver == "systemd":
+        yield Finding(
+            WARN,
+            f"{where}: kubelet's cgroup driver is systemd, which lifts the quota of best effort whenever kubelet "
+            "writes its shares, once a minute; write cpuset, or look at the quota during the measurement",
         )
     yield from _eviction(strategy, gates)
 
@@ -226,6 +235,12 @@ def _qos(strategy: overlay.Strategy, gates: Mapping[str, bool], host: Host) -> I
                 yield Finding(
                     FAIL, f"{where}: Koordinator limits disks on cgroup v1 only, and the node has v2; remove it"
                 )
+        if strategy.get(name, "networkQOS", "enable") is True:
+            gate = _NETWORK_GATES[strategy.get("policies", "netQOSPolicy")]
+            yield from _gate(gate, gates, strategy.path(name, "networkQOS", "enable"))
+
+
+_NETWORK_GATES: Mapping[str, str] = {"tc": "TCNetworkQoS", "terway-qos": "TerwayQoS"}
 
 
 def _cpu_qos(
@@ -256,3 +271,13 @@ def _cpu_qos(
 def _system(strategy: overlay.Strategy, gates: Mapping[str, bool]) -> Iterator[Finding]:
     if strategy.given:
         yield from _gate("SystemConfig", gates, strategy.path(*min(strategy.given)))
+
+
+def _colocation(strategy: overlay.Strategy, gates: Mapping[str, bool]) -> Iterator[Finding]:
+    if strategy.get("enable") is True and strategy.get("metricMemoryCollectPolicy") == "usageWithHotPageCache":
+        yield from _gate("ColdPageCollector", gates, strategy.path("metricMemoryCollectPolicy"))
+
+
+def _normalization(strategy: overlay.Strategy, gates: Mapping[str, bool]) -> Iterator[Finding]:
+    if strategy.get("enable") is True:
+        yield from _gate("CPUNormalization", gates, strategy.path("enable"))

@@ -48,6 +48,7 @@ def _qos(**block: Any) -> dict[str, Any]:
     return {"resource-qos-config": {"clusterStrategy": {"beClass": block}}}
 
 
+NETWORK = {"lsClass": {"networkQOS": {"enable": True, "egressRequest": 50}}}
 CORE = {"policies": {"cpuPolicy": "coreSched"}, "beClass": {"cpuQOS": {"enable": True, "schedIdle": 1}}}
 
 
@@ -142,11 +143,33 @@ CORE = {"policies": {"cpuPolicy": "coreSched"}, "beClass": {"cpuQOS": {"enable":
         ({"resource-qos-config": {"clusterStrategy": CORE}}, "CoreSched=true", "fail", "kubelet then can't write"),
         ({"resource-qos-config": {"clusterStrategy": CORE}}, "", "fail", "CoreSched is off"),
         (_cluster("system-config", watermarkScaleFactor=150), "", "fail", "SystemConfig is off"),
+        (_qos(networkQOS={"enable": True, "egressRequest": 50}), "", "fail", "TCNetworkQoS is off"),
+        (
+            {"resource-qos-config": {"clusterStrategy": {"policies": {"netQOSPolicy": "terway-qos"}, **NETWORK}}},
+            "TCNetworkQoS=true",
+            "fail",
+            "TerwayQoS is off",
+        ),
+        ({"cpu-normalization-config": {"enable": True, "defaultRatio": 1.1}}, "", "fail", "CPUNormalization is off"),
+        (
+            {"colocation-config": {"enable": True, "metricMemoryCollectPolicy": "usageWithHotPageCache"}},
+            "",
+            "fail",
+            "ColdPageCollector is off",
+        ),
     ],
 )
 def test_what_would_have_no_effect_is_found(policy: dict[str, Any], features: str, kind: str, words: str) -> None:
     found = gates.findings(policy, {}, gates.parse(features), HOST)
     assert [item for item in found if item.kind == kind and words in item.text], found
+
+
+def test_a_quota_beside_systemd_is_remarked() -> None:
+    policy = _cluster("resource-threshold-config", enable=True, cpuSuppressPolicy="cfsQuota")
+    (found,) = gates.findings(policy, {}, gates.parse(""), gates.Host(cgroup_driver="systemd"))
+    assert found.kind == "warn"
+    assert "cpuSuppressPolicy: kubelet's cgroup driver is systemd, which lifts the quota" in found.text
+    assert gates.findings(policy, {}, gates.parse(""), gates.Host(cgroup_driver="cgroupfs")) == ()
 
 
 def test_eviction_by_memory_has_two_gates() -> None:
