@@ -159,7 +159,8 @@ def node_of(raw: Mapping[str, Any]) -> Node:
         runtime_version=found.group(2) if found else "",
         kernel=info["kernelVersion"],
         architecture=info["architecture"],
-        addresses={item["type"]: item["address"] for item in status.get("addresses", [])},
+        # The first of a kind is the primary one; a node with two families has two.
+        addresses={item["type"]: item["address"] for item in reversed(status.get("addresses") or [])},
         labels=dict(raw["metadata"].get("labels") or {}),
     )
 

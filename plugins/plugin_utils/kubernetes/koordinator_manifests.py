@@ -19,6 +19,7 @@ import yaml
 
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import koordinator_names as names
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import objects
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import koordinator_versions
 from ansible_collections.colocation.testbed.plugins.plugin_utils.kubernetes import koordinator_pods as pods
 from ansible_collections.colocation.testbed.plugins.plugin_utils.kubernetes import koordinator_values as chart
 
@@ -50,6 +51,11 @@ _GATES: Mapping[str, tuple[str, bool, str]] = {
     "/validate-configmap": ("ConfigMapValidatingWebhook", False, ""),
 }
 _FAILURE_POLICY, _TIMEOUT_S = "Ignore", 30
+# Version to a definition's file that it has, and a key in there that no older version's has ("": the file itself).
+_SINCE: Mapping[str, tuple[str, str]] = {
+    "1.7.0": ("scheduling.koordinator.sh_clusternetworktopologies.yaml", ""),
+    "1.8.0": ("slo.koordinator.sh_nodeslos.yaml", "cpuAllocatableEvictThresholdPercent"),
+}
 
 
 class ManifestsError(Exception):
@@ -93,6 +99,19 @@ def _patched(item: dict[str, Any], patches: list[dict[str, Any]]) -> dict[str, A
     if not more:
         return item
     return {**item, "webhooks": [{**hook, **more.get(hook["name"], {})} for hook in item["webhooks"]]}
+
+
+def check_version(root: Path, version: str) -> None:
+    """Raise ManifestsError for the sources of another version: its definitions drop keys, its programs stop."""
+    for since, (name, key) in _SINCE.items():
+        path = root / "config" / "crd" / "bases" / name
+        is_there = path.is_file() and key in path.read_text(encoding="utf-8", errors="replace")
+        if is_there != koordinator_versions.is_there(since, version):
+            age = "older than" if not is_there else "newer than"
+            raise ManifestsError(
+                f"koordinator_source {root}: is {age} koordinator_version {version} by {path.name}; give the sources "
+                "of that version, or set koordinator_version"
+            )
 
 
 def named(name: str) -> str:

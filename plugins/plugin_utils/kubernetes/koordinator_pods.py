@@ -56,6 +56,8 @@ def settle(item: dict[str, Any], component: str, values: Mapping[str, Any], pull
         for name, key in (("port", "port"), ("feature-gates", "featureGates")):
             if own.get(key):
                 _argument(container, name, str(own[key]))
+        if own.get("port") and "readinessProbe" in container:
+            container["readinessProbe"]["httpGet"]["port"] = own["port"]
 
 
 def _argument(container: dict[str, Any], name: str, value: str) -> None:

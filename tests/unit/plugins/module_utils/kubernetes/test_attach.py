@@ -131,3 +131,10 @@ def test_an_api_server_that_does_not_answer() -> None:
     asked = cluster(version="error: dial tcp 10.0.0.1:6443: connect: connection refused")
     with pytest.raises(kubectl.KubectlError, match=r"kubectl version: the API server does not answer .*cluster-info"):
         attach.server_version(asked)
+
+
+def test_of_two_addresses_of_a_kind_the_first_counts() -> None:
+    """A node of two families, as the API lists it: its primary address first."""
+    found = node("a")
+    found["status"]["addresses"].append({"type": "InternalIP", "address": "fd00::1"})
+    assert attach.node_of(found).addresses == {"InternalIP": "10.0.0.1"}
