@@ -10,6 +10,7 @@ without a word is refused: a key that is there twice, and numbers that are none.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabula
 )
 
 _KIND = "ConfigMap"
+_COMMENT = re.compile(r"^\s*(?:#|//)", re.MULTILINE)
 
 
 class TextError(Exception):
@@ -56,9 +58,8 @@ def _section(text: str, node: Node, where: str) -> Any:
     except _TwiceError as exc:
         raise TextError(f"{where}: has {exc} twice in one object, and Koordinator mixes the two; remove one") from exc
     except ValueError as exc:
-        raise TextError(
-            f"{where}: is not JSON ({exc}), and Koordinator keeps its old values; correct the text"
-        ) from exc
+        hint = "JSON has no comments, remove them" if _COMMENT.search(text) else "correct the text"
+        raise TextError(f"{where}: is not JSON ({exc}), and Koordinator keeps its old values; {hint}") from exc
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

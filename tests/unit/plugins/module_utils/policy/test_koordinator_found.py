@@ -112,7 +112,7 @@ def test_what_koordinator_acts_on_is_good(data: dict[str, Any]) -> None:
 def test_letters_in_texts_are_those_of_the_keys_as_koordinator_reads_them() -> None:
     data = {
         # Blog of release 0.3, user manual of eviction by CPU.
-        QOS: '{"clusterStrategy": {"beClass": {"resctrlQOS": {"enable": true, "MBAPercent": 50}}}}',
+        QOS: '{"clusterStrategy": {"beClass": {"resctrlQoS": {"enable": true, "MBAPercent": 50}}}}',
         THRESHOLD: '{"ClusterStrategy": {"Enable": true, "CPUEvictTimeWindowSeconds": 60}}',
         "colocation-config": '{"nodeConfigs": [{"NodeSelector": {"matchLabels": {"Pool": "x"}}, "Enable": false}]}',
     }
@@ -139,6 +139,8 @@ def test_a_configmap_is_a_policy() -> None:
         # User manual of the ConfigMap: a comma is missing; proposal of network QoS: one too many.
         ('{"clusterStrategy": {"minFreeKbytesFactor": 100} "nodeStrategies": []}', "is not JSON (Expecting ',' delim"),
         ('{"clusterStrategy": {"minFreeKbytesFactor": 100,}}', "is not JSON ("),
+        # Manual of ACK: comments between the keys.
+        ('{\n  # the default is 65\n  "clusterStrategy": {}\n}', "its old values; JSON has no comments, remove them"),
         ("", "is not JSON ("),
         ("clusterStrategy: {}", "is not JSON ("),
         ("\ufeff{}", "is not JSON ("),
@@ -163,6 +165,9 @@ def test_texts_that_koordinator_cannot_read_or_mixes(text: str, words: str) -> N
         (cluster(THRESHOLD, cpuSuppressThresholdPercent=None), "ThresholdPercent: None is not a whole number; write"),
         (cluster(THRESHOLD, cpuSuppressThresholdPercent="65"), "'65' is not a whole number; write one from 0 to 100"),
         (cluster(THRESHOLD, cpuSuppressThresholdPercent=65.0), "65.0 is not a whole number; write one from 0 to 100"),
+        # Blog of a release, tests of the webhook.
+        (cluster(QOS, lsClass={"cpuQOS": {"enable": "true"}}), "lsClass.cpuQOS.enable: 'true' is not a truth value"),
+        (cluster(QOS, enable=True), "clusterStrategy.enable: is not a key of Koordinator; "),
         (cluster(THRESHOLD, cpuSuppressPolicy="cpuSet"), "'cpuSet' is not known; did you mean cpuset?"),
         (cluster(THRESHOLD, cpuSuppressPolicy=""), "'' is not known; allowed: cpuset, cfsQuota"),
         ({"colocation-config": {"enable": "true"}}, "'true' is not a truth value; write true or false, without quot"),
