@@ -89,7 +89,7 @@ def _quantity(pod: Pod, key: str) -> dict[str, str]:
     if not _LOWEST_BIT <= bits <= _HIGHEST_BIT:
         raise PodError(f"{pod.shown}: annotation {key}: {text!r} is not between 1k and 1P bits a second; write '10M'")
     # Whole bytes, downwards: less than a byte a second.
-    return {"limit": f"{int(min(bits, _UNLIMITED_BIT)) // 8 * 8}bit/s"}
+    return {"limit": f"{min(int(bits), _UNLIMITED_BIT) // 8 * 8}bit/s"}
 
 
 def _oncn(pod: Pod, key: str) -> dict[str, Any]:

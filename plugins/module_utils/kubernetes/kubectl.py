@@ -46,7 +46,7 @@ _CAUSES = (
     ),
     (
         re.compile(r"server localhost:8080 was refused"),
-        "the context has no cluster in the kubeconfig",
+        "kubectl has found no kubeconfig, or no cluster in it",
         "config view --minify",
     ),
     (re.compile(r"proxyconnect"), "the proxy to the API server does not answer", "config view --minify"),

@@ -50,7 +50,11 @@ DENIED = (
             "kubectl config view --minify",
         ),
         ("error: open /k/token: no such file or directory", "cannot be read (error: open /k/token:", "config view"),
-        ("The connection to the server localhost:8080 was refused - did you", "the context has no cluster", "config v"),
+        (
+            "The connection to the server localhost:8080 was refused - did you",
+            "found no kubeconfig, or no cluster in it",
+            "config v",
+        ),
         (
             "Unable to connect to the server: proxyconnect tcp: dial tcp 127.0.0.1:2: connect: connection refused",
             "the proxy to the API server does not answer (Unable to connect to the server: proxyconnect tcp",
