@@ -11,7 +11,7 @@ version_added: 0.1.0
 description:
   - Reads the directory C(config) of Koordinator's sources on the controller, and returns its objects under the names
     and with the values that the Helm chart gives them. The ConfigMap of policies is not among them.
-positional: _input, values, pull_policy, version
+positional: _input, values, pull_policy
 options:
   _input:
     description: Directory of the sources.
@@ -25,10 +25,6 @@ options:
     description: When images are pulled, V(Always), V(IfNotPresent) or V(Never).
     type: str
     default: IfNotPresent
-  version:
-    description: Version of Koordinator that the sources must be of. Empty takes any.
-    type: str
-    default: ""
 author:
   - colocation.testbed contributors (@colocation-testbed)
 """
@@ -61,16 +57,13 @@ if TYPE_CHECKING:
 
 
 def koordinator_objects(
-    source: str, values: Mapping[str, Any], pull_policy: str = "IfNotPresent", version: str = ""
+    source: str, values: Mapping[str, Any], pull_policy: str = "IfNotPresent"
 ) -> list[dict[str, Any]]:
     """Return the objects. Raises AnsibleFilterError for a directory that isn't one of Koordinator's sources."""
     try:
-        found = koordinator_manifests.render(Path(source), values, pull_policy)
-        if version:
-            koordinator_manifests.check_version(Path(source), version)
+        return koordinator_manifests.render(Path(source), values, pull_policy)
     except koordinator_manifests.ManifestsError as exc:
         raise AnsibleFilterError(str(exc)) from exc
-    return found
 
 
 class FilterModule:

@@ -62,14 +62,19 @@ class ManifestsError(Exception):
     """A tree of manifests cannot be used; the text says which file, what is wrong, and what to do."""
 
 
+def _bases(root: Path) -> Path:
+    found = root / "config" / "crd" / "bases"
+    if not found.is_dir():
+        raise ManifestsError(f"{root}: has no config/crd/bases; give the directory of Koordinator's sources")
+    return found
+
+
 def load(root: Path) -> list[dict[str, Any]]:
     """Return the objects of a tree, in the order of its folders; webhooks with the tree's patches laid over them.
 
     ``root`` has ``config/``. Raises ManifestsError.
     """
-    config = root / "config"
-    if not (config / "crd" / "bases").is_dir():
-        raise ManifestsError(f"{root}: has no config/crd/bases; give the directory of Koordinator's sources")
+    config = _bases(root).parents[1]
     found: list[dict[str, Any]] = []
     for folder in FOLDERS:
         for path in sorted((config / folder).glob("*.yaml")):
@@ -104,7 +109,7 @@ def _patched(item: dict[str, Any], patches: list[dict[str, Any]]) -> dict[str, A
 def check_version(root: Path, version: str) -> None:
     """Raise ManifestsError for the sources of another version: its definitions drop keys, its programs stop."""
     for since, (name, key) in _SINCE.items():
-        path = root / "config" / "crd" / "bases" / name
+        path = _bases(root) / name
         is_there = path.is_file() and key in path.read_text(encoding="utf-8", errors="replace")
         if is_there != koordinator_versions.is_there(since, version):
             age = "older than" if not is_there else "newer than"

@@ -39,6 +39,7 @@ _NOWHERE = {
     }
 }
 KEYS = koordinator_chart.KEYS
+_VALIDATION = "ConfigMapValidatingWebhook"
 _VERSION = re.compile(r"v?(\d+\.\d+)\.\d+\Z")
 
 
@@ -55,7 +56,8 @@ class ValuesError(Exception):
 class Settings:
     """What a user decides about an installation; ``extra`` are values of the chart, laid over all others.
 
-    ``method`` is manifests or helm; "" judges no value by what the method can do.
+    ``method`` is manifests or helm; "" judges no value by what the method can do. ``validated``: whether the manager is
+    to check the policy too. ``source`` is a directory of Koordinator's sources, "" for those of the version.
     """
 
     version: str
@@ -69,6 +71,8 @@ class Settings:
     resources: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
     method: str = ""
+    validated: bool = False
+    source: str = ""
 
 
 def values(settings: Settings, where: str = "koordinator_") -> dict[str, Any]:
@@ -151,14 +155,23 @@ def _together(settings: Settings, where: str) -> Iterator[str]:
             yield f"{place}: {path!r} is no absolute path; write one"
     for name in COMPONENTS:
         yield from _tag(found[name]["image"]["tag"], settings, given(f"{name}.image.tag", f"{where}image_tag"))
-    for program, text, path, variable in (
-        ("agent", found[AGENT]["features"], "koordlet.features", f"{where}features"),
-        ("manager", found["featureGates"], "featureGates", f"{where}manager_gates"),
-    ):
-        try:
-            gates.parse(text, given(path, variable), settings.version, program)
-        except gates.GatesError as exc:
-            yield str(exc)
+    agent = given("koordlet.features", f"{where}features")
+    manager = given("featureGates", f"{where}manager_gates")
+    yield from _gates(settings, found[AGENT]["features"], agent, "agent")
+    yield from _gates(settings, found["featureGates"], manager, "manager")
+
+
+def _gates(settings: Settings, text: str, where: str, program: str) -> Iterator[str]:
+    try:
+        found = gates.parse(text, where, settings.version, program)
+    except gates.GatesError as exc:
+        yield str(exc)
+        return
+    if settings.validated and found.get(_VALIDATION) is False:
+        yield (
+            f"koordinator_validate_on_server: nobody validates while the manager's feature gate {_VALIDATION} is off; "
+            f"add {_VALIDATION}=true to {where}"
+        )
 
 
 def _tag(tag: str, settings: Settings, where: str) -> Iterator[str]:

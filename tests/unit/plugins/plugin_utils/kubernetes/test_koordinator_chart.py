@@ -128,3 +128,10 @@ def test_every_kind_has_its_sentence() -> None:
         koordinator_chart.lookup(koordinator_chart.KEYS["1.8.0"], path) for path in ("crds.managed", "featureGates")
     }
     assert kinds == {koordinator_chart.FLAG, koordinator_chart.TEXT}
+
+
+def test_a_policy_is_validated_by_somebody() -> None:
+    told = refused(validated=True)
+    assert told.startswith("koordinator_validate_on_server: nobody validates while the manager's feature gate ")
+    assert told.endswith("add ConfigMapValidatingWebhook=true to koordinator_manager_gates")
+    assert chart.values(chart.Settings("1.8.0", "r", validated=True, manager_gates="ConfigMapValidatingWebhook=true"))

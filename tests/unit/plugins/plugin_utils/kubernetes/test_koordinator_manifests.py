@@ -244,12 +244,12 @@ def test_sources_are_those_of_the_version(tree: Path, names: list[str], key: str
         group = "slo" if name == "nodeslos" else "scheduling"
         text = f"kind: CustomResourceDefinition\nmetadata: {{name: {name}.{group}.koordinator.sh}}\n# {key}\n"
         (bases / f"{group}.koordinator.sh_{name}.yaml").write_text(text, encoding="utf-8")
-    values = koordinator_values(SETTINGS)["values"]
+    settings = {**SETTINGS, "version": version, "method": "manifests", "source": str(tree)}
     if not words:
-        assert koordinator_objects(str(tree), values, "Always", version)
+        assert koordinator_values(settings)["values"]
         return
     with pytest.raises(AnsibleFilterError) as caught:
-        koordinator_objects(str(tree), values, "Always", version)
+        koordinator_values(settings)
     assert words in str(caught.value)
 
 
