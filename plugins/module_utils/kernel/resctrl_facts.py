@@ -16,9 +16,16 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel.resctrl 
 
 FLAGS = ("rdt_a", "cat_l3", "cat_l2", "cdp_l3", "mba", "cqm_llc", "cqm_occup_llc", "cqm_mbm_total", "cqm_mbm_local")
 NEEDED_FLAGS = ("cat_l3", "mba")
-# Linux 6.16 moved the file system out of the architecture's code.
-CONFIG = ("CONFIG_X86_CPU_RESCTRL", "CONFIG_RESCTRL_FS")
+# Any of these has it. The names of Linux before 5.1 and 4.20 are among them, and those of Arm.
+CONFIG = (
+    "CONFIG_X86_CPU_RESCTRL",
+    "CONFIG_RESCTRL_FS",
+    "CONFIG_ARM64_MPAM",
+    "CONFIG_X86_RESCTRL",
+    "CONFIG_INTEL_RDT",
+)
 _ARGUMENTS = ("rdt=", "resctrl")
+_RDT = "the kernel argument rdt=l3cat,mba"
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,7 @@ class Host:
 
     vendor: str
     flags: tuple[str, ...]
+    x86: bool
     virtual: bool
     file_system: bool
     config: Mapping[str, bool] | None
@@ -50,6 +58,7 @@ def read_host(proc_root: str = procfs.PROC_ROOT, boot_root: str = "/boot") -> Ho
     return Host(
         vendor=vendor,
         flags=tuple(name for name in FLAGS if name in flags),
+        x86=bool(flags),
         virtual="hypervisor" in flags,
         file_system="resctrl" in file_systems,
         config=_config(proc_root, boot_root),
@@ -97,7 +106,8 @@ def missing(host: Host, state: State | None, mount_point: str = resctrl.MOUNT_PO
 
 def _before_mount(host: Host, mount_point: str) -> list[Missing]:
     found = []
-    lacking = [name for name in NEEDED_FLAGS if name not in host.flags]
+    # Only x86 has flags for it; elsewhere a kernel that offers the file system has found what it needs.
+    lacking = [name for name in NEEDED_FLAGS if name not in host.flags] if host.x86 else []
     if lacking:
         where = "this virtual machine's CPU" if host.virtual else "the CPU"
         advice = (
@@ -112,8 +122,9 @@ def _before_mount(host: Host, mount_point: str) -> list[Missing]:
             Missing("kernel arguments", f"{' '.join(disabled)} switches features off", "remove it, then reboot")
         )
     if not host.file_system:
-        config = f" ({CONFIG[0]} is not set)" if host.config and not host.config[CONFIG[0]] else ""
-        advice = "boot a kernel that has it" if config else "add the kernel argument rdt=l3cat,mba, then reboot"
+        without = host.config is not None and not any(host.config.values())
+        config = f" ({CONFIG[0]} is not set)" if without else ""
+        advice = "boot a kernel that has it" if without or not host.x86 else f"add {_RDT}, then reboot"
         found.append(Missing("kernel", f"the running kernel does not offer resctrl{config}", advice))
     if not found:
         found.append(Missing("mount", f"resctrl is not mounted on {mount_point}", "mount it with resctrl_mount"))
@@ -123,6 +134,7 @@ def _before_mount(host: Host, mount_point: str) -> list[Missing]:
 def _mounted(host: Host, state: State) -> list[Missing]:
     found = []
     hint = "add the kernel argument rdt={0}, then reboot; some CPUs and firmwares do not have it"
+    hint = hint if host.x86 else "use a processor and firmware that have it"
     if state.info.cache is None:
         found.append(Missing("L3", "the mounted resctrl has no info/L3", hint.format("l3cat")))
     if state.info.bandwidth is None:

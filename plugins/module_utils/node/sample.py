@@ -110,7 +110,7 @@ def _process_reader(
     if not how.get("pid_file"):
         raise SampleError(f"sample: process {name}: has neither pid_file nor group_path; give one of them")
     prefix = f"/{places.root}/" if places.root else "/"
-    return SupervisedProcess(str(how["pid_file"]), prefix, proc_root)
+    return SupervisedProcess(layout, str(how["pid_file"]), prefix, proc_root)
 
 
 class Sampler:

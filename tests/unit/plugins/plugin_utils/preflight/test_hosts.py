@@ -21,7 +21,10 @@ FACTS = {
     "kernel": "6.1.0-28-amd64",
     "online_cpus": "0-3",
     "cpu_count": 4,
+    "emulated_files": [],
+    "process_descriptors": True,
     "cgroup": "v2",
+    "cgroup_problem": None,
     "cgroup_controllers": {
         name: {"mount": "/sys/fs/cgroup", "version": 2, "writable": True} for name in ("cpu", "cpuset", "memory")
     },
@@ -71,7 +74,9 @@ def put(*path, value):
     ("change", "words"),
     [
         (put("is_root", value=False), ["privileges", "ansible_become: true"]),
-        (put("cgroup", value=None), ["control groups", "mount cgroup2"]),
+        (lambda facts: facts.update(cgroup=None, cgroup_problem="no cpu; delegate it"), ["no cpu; delegate it"]),
+        (put("process_descriptors", value=False), ["process descriptors", "Linux 5.3"]),
+        (put("emulated_files", value=["/proc/stat"]), ["CPU figures", "/proc/stat come from lxcfs", "umount"]),
         (put("cgroup_controllers", "memory", "writable", value=False), ["cgroup memory", "/sys/fs/cgroup", "writable"]),
         (put("cgroup_controllers", "cpuset", value=None), ["cgroup cpuset", "delegate"]),
         (put("online_cpus", value="0"), ["node_cpus", "CPU 1", "online are 0", "inventory"]),

@@ -1,0 +1,144 @@
+# Copyright (c) 2026, colocation.testbed contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What containers and other distributions show of themselves; each case says where it was seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import procfs, psi, resctrl, swap
+from ansible_collections.colocation.testbed.plugins.module_utils.node import facts
+from ansible_collections.colocation.testbed.plugins.module_utils.node_policy import facts as policy_facts
+from ansible_collections.colocation.testbed.plugins.module_utils.tuning import plan, settings
+
+# lxcfs (src/proc_fuse.c): /proc/stat has the container's CPUs from 0 on and no steal, /proc/swaps a line of its own.
+LXC = """\
+420 400 0:50 /proc/meminfo /proc/meminfo rw,nosuid,nodev - fuse.lxcfs lxcfs rw
+421 400 0:50 /proc/stat /proc/stat rw,nosuid,nodev,relatime - fuse.lxcfs lxcfs rw,user_id=0
+430 410 0:50 /sys/devices/system/cpu /sys/devices/system/cpu rw - fuse.lxcfs lxcfs rw
+431 410 0:50 / /var/lib/lxcfs rw,nosuid - fuse.lxcfs lxcfs rw
+"""
+SWAPS = "Filename\t\t\t\tType\t\tSize\tUsed\tPriority\n"
+VIRTUAL = "none                                    virtual\t\t2097148\t1024\t0\n"
+
+
+def test_files_that_lxcfs_answers_for_are_known(tmp_path):
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self/mountinfo").write_text(LXC)
+    found = facts.emulated(facts.Roots(proc=str(tmp_path)))
+    assert found == ["/proc/meminfo", "/proc/stat", "/sys/devices/system/cpu"]
+
+
+def test_the_swap_of_a_container_is_not_its_own(tmp_path):
+    (tmp_path / "swaps").write_text(SWAPS + VIRTUAL)
+    assert swap.areas(str(tmp_path)) == ()
+    assert swap.is_elsewhere(str(tmp_path))
+    roots = settings.Roots(proc=str(tmp_path), etc=str(tmp_path), run=str(tmp_path), usr=str(tmp_path))
+    wanted, problems = settings.parse([{"kind": "swap", "name": "all", "value": "disabled"}], False, "fail")
+    with pytest.raises(settings.TuningError, match="whose swap is its machine's"):
+        plan.plan(wanted, problems, roots, {})
+
+
+# util-linux, tests/ts/libmount/files/swaps; zram as Fedora and openEuler set it up.
+def test_areas_of_other_kinds():
+    found = swap.parse(
+        SWAPS
+        + "/dev/dm-2                               partition\t8151036\t2283436\t-2\n"
+        + "/dev/zram0                              partition\t4194300\t0\t100\n"
+        + "/some/swapfile2\\040(deleted)            file            111     111     0\n"
+    )
+    assert [(area.path, area.priority) for area in found] == [
+        ("/dev/zram0", 100),
+        ("/some/swapfile2 (deleted)", 0),
+        ("/dev/dm-2", -2),
+    ]
+    assert swap.parse(SWAPS) == ()
+
+
+# procfs's fixtures, and kernels: 4.18 without "full" for CPU, 6.1 with; a kernel of 2.6.32 has no steal column.
+def test_files_with_more_and_fewer_fields():
+    assert psi.parse("some avg10=0.10 avg60=2.00 avg300=3.85 total=15\n") == {"some_us": 15, "full_us": None}
+    both = "some avg10=0.00 avg60=0.00 avg300=0.00 total=9\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
+    assert psi.parse(both) == {"some_us": 9, "full_us": 0}
+    assert set(procfs.parse_cpu_times("cpu 1 2 3\ncpu5 1 2 3 4 5 6 7\nintr 1\n", 100)[5]) == {*procfs.CPU_CLASSES[:7]}
+    assert procfs.parse_stat(f"1020 ((a b ) ( c d) ) R {' '.join(['7'] * 40)}").comm == "(a b ) ( c d) "
+    assert procfs.parse_net_dev("a\nb\n  eth0:1 2 3 4 5 6 7 8 9 1 1 1 1 1 1 1\n")["eth0"].tx_bytes == 9
+
+
+def resctrl_at(root: Path, texts: dict[str, str], options: str = "") -> resctrl.State:
+    for name, text in {"cpus_list": "0-191", "tasks": "", "mode": "shareable", **texts}.items():
+        (root / "r" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "r" / name).write_text(f"{text}\n")
+    (root / "self").mkdir()
+    (root / "self/mountinfo").write_text(f"36 25 0:31 / {root}/r rw - resctrl resctrl rw{options}\n")
+    state = resctrl.read_state(f"{root}/r", str(root))
+    assert state is not None
+    return state
+
+
+BANDWIDTH = {"num_closids": "15", "min_bandwidth": "0", "bandwidth_gran": "1", "delay_linear": "0"}
+CACHE = {"num_closids": "16", "cbm_mask": "ffff", "min_cbm_bits": "0", "shareable_bits": "0"}
+
+
+def info(name: str, values: dict[str, str]) -> dict[str, str]:
+    return {f"info/{name}/{key}": value for key, value in values.items()}
+
+
+# Koordinator issues 216 and 1777 (EPYC, numbers of caches with a gap); SMBA of EPYC 9004: the kernel's resctrl.rst.
+def test_caches_with_gaps_and_slow_memory_on_amd(tmp_path):
+    ids = [*range(8), *range(16, 24)]
+    lines = {"MB": "2048", "SMBA": "2048", "L3": "ffff"}
+    text = "\n".join(f"{name:>8}:{';'.join(f'{cache}={value}' for cache in ids)}" for name, value in lines.items())
+    state = resctrl_at(
+        tmp_path, {"schemata": text, **info("L3", CACHE), **info("MB", BANDWIDTH), **info("SMBA", BANDWIDTH)}
+    )
+    assert sorted(state.root.values("L3")) == ids
+    assert state.root.values("SMBA") == {}
+    assert state.info.closids == 15
+    found = policy_facts.cache(state)
+    assert found is not None
+    assert (found.vendor, found.root_mask, found.mba_default, found.mba_minimum) == ("amd", 0xFFFF, 2048, 0)
+
+
+# goresctrl, test/data/resctrl.l2: a processor that partitions its L2 caches alone.
+def test_only_the_second_level_cache(tmp_path):
+    values = {"num_closids": "4", "cbm_mask": "ff", "min_cbm_bits": "1", "shareable_bits": "0"}
+    state = resctrl_at(tmp_path, {"schemata": "    L2:0=ff;1=ff", **info("L2", values)})
+    assert (state.info.cache, state.info.bandwidth, state.info.closids) == (None, None, 4)
+    found = policy_facts.cache(state)
+    assert found is not None
+    assert found.root_mask is None
+
+
+# goresctrl, test/data/resctrl.nol3.mbps: bandwidth in MB/s, the root group without a limit.
+def test_bandwidth_in_megabytes(tmp_path):
+    values = {**BANDWIDTH, "delay_linear": "1", "min_bandwidth": "10", "bandwidth_gran": "10"}
+    state = resctrl_at(tmp_path, {"schemata": "    MB:0=4294967295;1=4294967295", **info("MB", values)}, ",mba_MBps")
+    assert state.info.mba_mbps
+    assert set(state.root.values("MB").values()) == {resctrl.UNLIMITED_MBPS}
+    found = policy_facts.cache(state)
+    assert found is not None
+    assert found.mba_default is None
+
+
+# ffmpeg built from git has no version of its own; compilers and libraries in the next lines have.
+@pytest.mark.parametrize(
+    ("printed", "version"),
+    [
+        ("ffmpeg version N-109542-g2bd24d4a37 Copyright (c) 2000-2023\\nbuilt with gcc 12.2.0 (Debian)", None),
+        ("ffmpeg version n6.1.1 Copyright (c) 2000-2023\\nbuilt with gcc 13", "6.1.1"),
+        ("ffmpeg version 7.1.1-1+b1 Copyright (c) 2000-2025\\nbuilt with gcc 14", "7.1.1-1+b1"),
+        ("nginx version: nginx/1.27.5", "1.27.5"),
+        ("nginx version: openresty/1.25.3.2", "1.25.3.2"),
+        ("\\niperf 3.18 (cJSON 1.7.15)\\nLinux node1 6.12.0", "3.18"),
+        ("stress-ng, version 0.19.02 (gcc 14.2.0, x86_64 Linux 6.12)", "0.19.02"),
+        ("ip utility, iproute2-ss200127", None),
+    ],
+)
+def test_the_version_is_in_the_first_line(printed, version):
+    found = facts.programs({"program": ["printf", printed]})["program"]
+    assert found is not None
+    assert found["version"] == version
