@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import re
@@ -17,7 +18,8 @@ PROC_ROOT = "/proc"
 # The controllers that a workload's group is made in, by their names on v2, where they are one directory.
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "pids", "io")
 _NAMES = {("cpuacct", 2): "cpu", ("io", 1): "blkio"}
-_PART = re.compile(r"[A-Za-z0-9_@:.-]+\Z")
+# systemd writes other signs as \x2d and the like.
+_PART = re.compile(r"[A-Za-z0-9_@:.\\-]+\Z")
 # What a hierarchy of version 1 may be of; its other options (seclabel of SELinux, xattr, cpuset_v2_mode) are not.
 _V1_CONTROLLERS = frozenset(
     {"blkio", "cpu", "cpuacct", "cpuset", "debug", "devices", "freezer", "hugetlb"}
@@ -109,14 +111,14 @@ def below(root: str, name: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def check_name(group: str) -> str:
-    """Return a relative group path unchanged when it is safe. Raises CgroupError otherwise.
+    r"""Return a relative group path unchanged when it is safe. Raises CgroupError otherwise.
 
-    Each part is of letters, digits and ``_ @ : . -``: no empty part, no ``..``, nothing absolute, no line feed.
+    Each part is of letters, digits and ``_ @ : . - \``: no empty part, no ``..``, nothing absolute, no line feed.
     """
     parts = group.split("/")
     if not all(_PART.match(part) and part not in (".", "..") and len(part) < 256 for part in parts):
         raise CgroupError(
-            f"cgroup name {group!r}: not allowed; give a path below the hierarchy of letters, digits and _ @ : . -, "
+            f"cgroup name {group!r}: not allowed; give a path below the hierarchy of letters, digits and _ @ : . - \\, "
             "parts joined by '/', without '..' and without a leading '/'"
         )
     return group
@@ -197,15 +199,23 @@ def _read_optional(path: str) -> str | None:
 
 
 def read_pids(directory: str) -> list[int]:
-    """Return the processes of one group directory, none when it does not exist. Raises CgroupError."""
+    """Return the processes of one group directory, none when it does not exist. Raises CgroupError.
+
+    A threaded group, as libvirt makes them for virtual CPUs, has threads only: the group above has their processes.
+    """
     try:
         text = files.read_text_or_none(f"{directory}/cgroup.procs") or ""
     except files.FilesError as exc:
         # A directory that is removed between open and read answers ENODEV.
-        if not os.path.isdir(directory):
+        if not os.path.isdir(directory) or refuses(exc, errno.EOPNOTSUPP):
             return []
         raise CgroupError(str(exc)) from exc
     return [int(word) for word in text.split()]
+
+
+def refuses(exc: files.FilesError, number: int) -> bool:
+    """Tell whether a file could not be read for one reason."""
+    return isinstance(exc.__cause__, OSError) and exc.__cause__.errno == number
 
 
 def path_in(paths: Mapping[str, str], hierarchy: Hierarchy) -> str:

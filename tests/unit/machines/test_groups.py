@@ -5,12 +5,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, procfs
+from ansible_collections.colocation.testbed.plugins.module_utils import files
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
+    cgroup,
+    cgroup_foreign,
+    cgroup_state,
+    procfs,
+)
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup_tree import Tree
 from ansible_collections.colocation.testbed.plugins.module_utils.node import own_group
 from ansible_collections.colocation.testbed.plugins.module_utils.node.process_readers import SupervisedProcess
 from ansible_collections.colocation.testbed.plugins.module_utils.node.spec import Paths
@@ -104,3 +112,23 @@ def test_the_own_group_in_a_container(tmp_path: Path) -> None:
     (tmp_path / "self/cgroup").write_text("4:cpu:/\n")
     with pytest.raises(own_group.OwnGroupError, match="no cgroup2 is mounted"):
         own_group.find(str(tmp_path))
+
+
+# Any systemd host with a serial console has this slice; util-linux calls the disk's service likewise.
+def test_names_that_systemd_escapes_are_names_of_groups(tmp_path: Path) -> None:
+    name = "system.slice/system-serial\\x2dgetty.slice"
+    (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "cgroup.controllers").write_text("cpu\n")
+    layout = cgroup.parse_layout(f"50 30 0:28 / {tmp_path} rw - cgroup2 cgroup rw\n")
+    assert cgroup_foreign.expand(layout, "system.slice/*") == [name]
+    assert cgroup_state.matching(layout, ["system.slice/*"]) == [name]
+    assert cgroup_state.describe(layout, name, Tree())["exists"]
+
+
+# libvirt on control groups v2 has a threaded group for each virtual CPU, libvirt/vcpu0 (what it is: cgroup-v2.rst).
+def test_a_threaded_group_has_no_processes_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: str) -> str:
+        raise files.FilesError(path) from OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(files, "read_text_or_none", refused)
+    assert cgroup.read_pids(str(tmp_path)) == []

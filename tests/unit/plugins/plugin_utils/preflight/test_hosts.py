@@ -140,6 +140,8 @@ def test_a_cpu_list_that_is_none_is_named():
         ({"tested": ["a", "b"], "load": ["c"]}, ["group tested", "exactly one host", "(there: a, b)"]),
         ({"load": ["c"]}, ["group tested", "put exactly one host into the group 'tested'"]),
         ({"tested": ["a"], "load": ["a"]}, ["a is in both groups"]),
+        ({"tested": ["2001:db8::1"], "load": ["c"]}, ["host '2001:db8::1'", "ansible_host"]),
+        ({"tested": ["a"], "load": ["root@c/1"]}, ["host 'root@c/1'", "letters, digits, dots"]),
     ],
 )
 def test_groups_that_cannot_be_used_are_named(groups, words):
