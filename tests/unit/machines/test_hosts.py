@@ -13,6 +13,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import p
 from ansible_collections.colocation.testbed.plugins.module_utils.node import facts
 from ansible_collections.colocation.testbed.plugins.module_utils.node_policy import facts as policy_facts
 from ansible_collections.colocation.testbed.plugins.module_utils.tuning import plan, settings
+from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import demands
 
 # lxcfs (src/proc_fuse.c): /proc/stat has the container's CPUs from 0 on and no steal, /proc/swaps a line of its own.
 LXC = """\
@@ -142,3 +143,34 @@ def test_the_version_is_in_the_first_line(printed, version):
     found = facts.programs({"program": ["printf", printed]})["program"]
     assert found is not None
     assert found["version"] == version
+
+
+class Asked:
+    """A host with variables."""
+
+    name = "node1"
+
+    def __init__(self, **given: object) -> None:
+        self.given = given
+
+    def variable(self, name: str, default: object = None) -> object:
+        return self.given.get(name, default)
+
+
+ONE_EACH = {"latency_service_worker_processes": {"default": 1}, "batch_workload_threads": {"default": 1}}
+
+
+@pytest.mark.parametrize(
+    ("online", "given", "level", "found"),
+    [
+        ("0", {}, "ok", "1 + 1 on 1"),
+        ("0-127", {}, "degraded", "1 + 1 on 128"),
+        ("0-127", {"node_cpus": "4"}, "ok", "1 + 1 on 1"),
+        ("0-511", {"latency_service_worker_processes": "256", "batch_workload_threads": 512}, "ok", "256 + 512 on 512"),
+        ("0-127", {"node_cpus": "1..4", "batch_workload_threads": "many"}, "degraded", "1 + 1 on 128"),
+    ],
+)
+def test_on_many_cpus_workloads_of_one_task_need_not_meet(online, given, level, found):
+    row = demands.crowding(Asked(**given), {"online_cpus": online}, ONE_EACH)
+    assert (row.level, row.found) == (level, found)
+    assert ("set node_cpus to fewer" in row.consequence) is (level == "degraded")
