@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import mounts
 
 PROC_ROOT = "/proc"
 # The controllers that a workload's group is made in, by their names on v2, where they are one directory.
@@ -124,17 +125,13 @@ def check_name(group: str) -> str:
     return group
 
 
-def _unescape(text: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), text)
-
-
 def _mounts(text: str) -> Iterable[tuple[str, str, str, str]]:
     """Yield (group, mount point, type, super options) of cgroup mounts in the text of mountinfo (proc(5))."""
-    for line in text.splitlines():
+    for line in mounts.lines(text):
         head, dash, tail = line.partition(" - ")
         fields, kind = head.split(" "), tail.split(" ")
         if dash and len(fields) >= 5 and len(kind) >= 3 and kind[0] in ("cgroup", "cgroup2"):
-            yield _unescape(fields[3]), _unescape(fields[4]), kind[0], kind[2]
+            yield mounts.unescape(fields[3]), mounts.unescape(fields[4]), kind[0], kind[2]
 
 
 def parse_layout(mountinfo: str, prefix: str = "") -> Layout:
@@ -185,8 +182,8 @@ def _without_cpu(layout: Layout) -> str:
 def detect(proc_root: str = PROC_ROOT, prefix: str = "") -> Layout:
     """Return how control groups are mounted on this host. Raises CgroupError."""
     try:
-        text = files.read_text(f"{proc_root}/self/mountinfo")
-    except files.FilesError as exc:
+        text = mounts.table(proc_root)
+    except mounts.MountsError as exc:
         raise CgroupError(str(exc)) from exc
     return parse_layout(text, prefix)
 

@@ -113,7 +113,10 @@ def control_groups(roots: Roots) -> dict[str, Any]:
 
 def emulated(roots: Roots) -> list[str]:
     """Return the files of the kernel that somebody else answers for, as lxcfs does in containers."""
-    found = {item.point for item in mounts.read(roots.proc) if item.fs_type == _EMULATOR}
+    try:
+        found = {item.point for item in mounts.read(roots.proc) if item.fs_type == _EMULATOR}
+    except mounts.MountsError:
+        return []
     return sorted(point for point in found if point.startswith(("/proc/", "/sys/")))
 
 

@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import procfs, psi, resctrl, swap
+from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import instance
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
+    cgroup,
+    mounts,
+    netns,
+    procfs,
+    psi,
+    resctrl,
+    swap,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.node import facts
 from ansible_collections.colocation.testbed.plugins.module_utils.node_policy import facts as policy_facts
 from ansible_collections.colocation.testbed.plugins.module_utils.tuning import plan, settings
@@ -174,3 +183,22 @@ def test_on_many_cpus_workloads_of_one_task_need_not_meet(online, given, level, 
     row = demands.crowding(Asked(**given), {"online_cpus": online}, ONE_EACH)
     assert (row.level, row.found) == (level, found)
     assert ("set node_cpus to fewer" in row.consequence) is (level == "degraded")
+
+
+# A disk that was named in another character set, and names with signs that other programs take for ends of lines; the
+# kernel escapes space, tab, line feed and backslash alone (proc(5)).
+@pytest.mark.parametrize("name", [b"M\xfcller", "a\u2028b".encode(), b"c\x85d\rend", b"e\x0cf\\040g"])
+def test_mounts_of_any_name_keep_nothing_from_being_found(tmp_path, name):
+    (tmp_path / "self").mkdir()
+    (tmp_path / "cgroup.controllers").write_text("cpu memory\n")
+    lines = [
+        b"40 1 8:1 / /media/" + name + b" rw,relatime shared:3 - vfat /dev/sdb1 rw,iocharset=iso8859-1",
+        f"50 30 0:28 / {tmp_path} rw - cgroup2 cgroup rw".encode(),
+        b"60 30 0:4 net:[4026531840] /run/netns rw shared:9 - nsfs nsfs rw",
+        b"61 30 0:5 / /sys/fs/bpf rw - bpf bpf rw,mode=700",
+    ]
+    (tmp_path / "self/mountinfo").write_bytes(b"\n".join([*lines, b""]))
+    assert cgroup.detect(str(tmp_path)).version == "v2"
+    assert len(mounts.read(str(tmp_path))) == len(lines)
+    assert netns.is_mount("/run/netns", str(tmp_path))
+    assert instance.is_bpffs("/sys/fs/bpf", str(tmp_path))
