@@ -103,6 +103,10 @@ cgroup_controllers:
   description: For each controller that groups need C(mount), C(version) and C(writable).
   returned: always
   type: dict
+container_cpus:
+  description: CPUs that a container is held to, null where nothing says that it is one.
+  returned: always
+  type: str
 memory_bytes:
   description: Memory of the host.
   returned: always

@@ -103,12 +103,30 @@ def _read_only(path: str) -> bool:
 
 
 def control_groups(roots: Roots) -> dict[str, Any]:
-    """Return `cgroup` (v1, hybrid, v2, or None where there is no cpu controller), why, and `cgroup_controllers`."""
+    """Return `cgroup` (v1, hybrid, v2, or None where there is no cpu controller), why, and what it has."""
     try:
         layout = cgroup.detect(roots.proc)
     except cgroup.CgroupError as exc:
-        return {"cgroup": None, "cgroup_problem": str(exc), "cgroup_controllers": {}}
-    return {"cgroup": layout.version, "cgroup_problem": None, "cgroup_controllers": controllers(layout)}
+        return {"cgroup": None, "cgroup_problem": str(exc), "cgroup_controllers": {}, "container_cpus": None}
+    return {
+        "cgroup": layout.version,
+        "cgroup_problem": None,
+        "cgroup_controllers": controllers(layout),
+        "container_cpus": container_cpus(layout),
+    }
+
+
+def container_cpus(layout: cgroup.Layout) -> str | None:
+    """Return the CPUs that a container is held to; None on a machine itself, whose root group has no such file on v2.
+
+    A container sees all CPUs of its machine as online. On v1 the root group of a machine has all of them.
+    """
+    found = layout.find("cpuset")
+    if found is None:
+        return None
+    wanted = _read(f"{found.mount}/cpuset.cpus")
+    names = ("cpuset.cpus.effective",) if found.version == 2 else ("cpuset.effective_cpus", "cpuset.cpus")
+    return None if wanted is None else next((text for name in names if (text := _read(f"{found.mount}/{name}"))), None)
 
 
 def emulated(roots: Roots) -> list[str]:

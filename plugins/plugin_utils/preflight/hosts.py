@@ -126,6 +126,21 @@ def _cpus(facts: Mapping[str, Any], needs: Needs) -> Iterator[Row]:
         absent = quantity.format_cpu_list(asked - online)
         advice = f"{variable} asks for CPU {absent}, online are {facts['online_cpus']}; change it in the inventory"
         yield _row(variable, needs, wanted, f"{facts['online_cpus']} online", asked <= online, advice)
+    yield from _container(facts, needs, online)
+
+
+def _container(facts: Mapping[str, Any], needs: Needs, online: set[int]) -> Iterator[Row]:
+    """Yield a row where a container may use a part of the CPUs that it sees, and others are to be measured."""
+    usable = set(quantity.parse_cpu_list(facts["container_cpus"] or facts["online_cpus"]))
+    try:
+        measured = set(quantity.parse_cpu_list(needs.cpus)) & online or online
+    except quantity.QuantityError:
+        return
+    if usable < online:
+        own = quantity.format_cpu_list(usable)
+        advice = f"this container may use CPU {own} only; set node_cpus to some of these"
+        wanted = needs.cpus or f"all of {facts['online_cpus']}"
+        yield _row("CPUs of the container", needs, wanted, own, measured <= usable, advice)
 
 
 def _pm_qos(facts: Mapping[str, Any], needs: Needs) -> Row:

@@ -202,3 +202,22 @@ def test_mounts_of_any_name_keep_nothing_from_being_found(tmp_path, name):
     assert len(mounts.read(str(tmp_path))) == len(lines)
     assert netns.is_mount("/run/netns", str(tmp_path))
     assert instance.is_bpffs("/sys/fs/bpf", str(tmp_path))
+
+
+# docker --cpuset-cpus, Kubernetes' CPU manager: the root that a container sees has a file that a machine's lacks.
+@pytest.mark.parametrize(
+    ("files_of_root", "options", "expected"),
+    [
+        ({"cpuset.cpus.effective": "0-63"}, "cgroup2 cgroup rw", None),
+        ({"cpuset.cpus": "", "cpuset.cpus.effective": "4-7"}, "cgroup2 cgroup rw", "4-7"),
+        ({"cpuset.cpus": "0-63", "cpuset.effective_cpus": "0-63"}, "cgroup cgroup rw,cpu,cpuset", "0-63"),
+        ({"cpuset.cpus": "4-7", "cpuset.effective_cpus": "4-5"}, "cgroup cgroup rw,cpu,cpuset", "4-5"),
+        ({"cpuset.cpus": "4-7"}, "cgroup cgroup rw,seclabel,cpu,cpuset", "4-7"),
+        ({}, "cgroup cgroup rw,cpu", None),
+    ],
+)
+def test_cpus_that_a_container_is_held_to(tmp_path, files_of_root, options, expected):
+    for name, text in {"cgroup.controllers": "cpu cpuset", **files_of_root}.items():
+        (tmp_path / name).write_text(f"{text}\n")
+    layout = cgroup.parse_layout(f"50 30 0:28 / {tmp_path} rw - {options}\n")
+    assert facts.container_cpus(layout) == expected

@@ -25,6 +25,7 @@ FACTS = {
     "process_descriptors": True,
     "cgroup": "v2",
     "cgroup_problem": None,
+    "container_cpus": None,
     "cgroup_controllers": {
         name: {"mount": "/sys/fs/cgroup", "version": 2, "writable": True} for name in ("cpu", "cpuset", "memory")
     },
@@ -80,6 +81,7 @@ def put(*path, value):
         (put("cgroup_controllers", "memory", "writable", value=False), ["cgroup memory", "/sys/fs/cgroup", "writable"]),
         (put("cgroup_controllers", "cpuset", value=None), ["cgroup cpuset", "delegate"]),
         (put("online_cpus", value="0"), ["node_cpus", "CPU 1", "online are 0", "inventory"]),
+        (put("container_cpus", value="1-2"), ["CPUs of the container", "may use CPU 1-2 only", "set node_cpus"]),
         (put("listening_ports", value=[8000]), ["TCP port 8000", "latency_service_port"]),
         (put("apt", value=False), ["nginx", "no apt", "install it yourself"]),
         (put("disk_free_bytes", value=1 << 20), ["free space", "node_state_dir"]),
