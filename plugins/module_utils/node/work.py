@@ -65,7 +65,7 @@ class IoBytes:
         self._ended = 0
 
     def read(self) -> float | None:
-        """Return the sum over living and ended processes, or None where the group cannot be read."""
+        """Return the sum over living and ended processes, or None where group or figures cannot be read."""
         content = read_fresh(self._procs)
         if content is None:
             return None
@@ -79,6 +79,9 @@ class IoBytes:
             else:
                 self._files.pop(pid).close()
                 self._ended += self._last.pop(pid, 0)
+        if pids and not self._last and not self._ended:
+            # A kernel without CONFIG_TASK_IO_ACCOUNTING, or a container that may not look.
+            return None
         return float(self._ended + sum(self._last.values()))
 
 

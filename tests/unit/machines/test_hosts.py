@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth import instance
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     cgroup,
+    group_counters,
     mounts,
     netns,
     procfs,
@@ -19,7 +20,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     resctrl,
     swap,
 )
-from ansible_collections.colocation.testbed.plugins.module_utils.node import facts
+from ansible_collections.colocation.testbed.plugins.module_utils.node import facts, work
 from ansible_collections.colocation.testbed.plugins.module_utils.node_policy import facts as policy_facts
 from ansible_collections.colocation.testbed.plugins.module_utils.tuning import plan, settings
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import demands
@@ -221,3 +222,18 @@ def test_cpus_that_a_container_is_held_to(tmp_path, files_of_root, options, expe
         (tmp_path / name).write_text(f"{text}\n")
     layout = cgroup.parse_layout(f"50 30 0:28 / {tmp_path} rw - {options}\n")
     assert facts.container_cpus(layout) == expected
+
+
+# Kernels without CONFIG_TASK_IO_ACCOUNTING and CONFIG_SCHED_INFO (proc(5)): what is not told is not nothing.
+def test_figures_that_a_kernel_does_not_keep_are_none(tmp_path):
+    (tmp_path / "cgroup.procs").write_text("7\n")
+    (tmp_path / "tasks").write_text("7\n8\n")
+    (tmp_path / "7").mkdir()
+    assert work.IoBytes(str(tmp_path), str(tmp_path)).read() is None
+    layout = cgroup.Layout("v1", (cgroup.Hierarchy(str(tmp_path), 1, ("cpu", "cpuacct")),))
+    reader = group_counters.GroupReader(layout, "", str(tmp_path))
+    assert (reader.read()["tasks"], reader.read()["run_s"], reader.read()["wait_s"]) == (2, None, None)
+    (tmp_path / "7/schedstat").write_text("2000000000 1000000000 5\n")
+    assert (reader.read()["run_s"], reader.read()["wait_s"]) == (2.0, 1.0)
+    (tmp_path / "7/io").write_text("rchar: 9\nread_bytes: 3\nwrite_bytes: 4\n")
+    assert work.IoBytes(str(tmp_path), str(tmp_path)).read() == 7.0
