@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -153,12 +154,13 @@ def table(lacks: Sequence[Missing]) -> list[str]:
     return [f"{what:<{widths[0]}}  {why:<{widths[1]}}  {advice}" for what, why, advice in rows] if lacks else []
 
 
-def counters(directory: str) -> dict[str, dict[str, int | None]]:
+def counters(directory: str) -> dict[str, dict[str, int | float | None]]:
     """Return the monitoring counters of a group by cache (as named by the kernel) and event.
 
-    Occupancy and traffic are in bytes. None where the kernel says Unavailable, Error or Unassigned.
+    Occupancy and traffic are in bytes, energy is in joules with decimals. None where the kernel says Unavailable, Error
+    or Unassigned.
     """
-    found: dict[str, dict[str, int | None]] = {}
+    found: dict[str, dict[str, int | float | None]] = {}
     below = f"{directory}/mon_data"
     for cache in sorted(os.listdir(below)) if os.path.isdir(below) else []:
         events = sorted(name for name in os.listdir(f"{below}/{cache}") if os.path.isfile(f"{below}/{cache}/{name}"))
@@ -166,9 +168,11 @@ def counters(directory: str) -> dict[str, dict[str, int | None]]:
     return found
 
 
-def _counter(path: str) -> int | None:
+def _counter(path: str) -> int | float | None:
     try:
         text = resctrl.read(path).strip()
     except ResctrlError:
         return None
+    if re.fullmatch(r"[0-9]+\.[0-9]+", text):
+        return float(text)
     return int(text) if text.isdigit() else None

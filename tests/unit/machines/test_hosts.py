@@ -18,10 +18,13 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     procfs,
     psi,
     resctrl,
+    resctrl_check,
+    resctrl_facts,
     swap,
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.node import facts, work
 from ansible_collections.colocation.testbed.plugins.module_utils.node_policy import facts as policy_facts
+from ansible_collections.colocation.testbed.plugins.module_utils.node_policy import resctrl_wanted
 from ansible_collections.colocation.testbed.plugins.module_utils.tuning import plan, settings
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import demands
 
@@ -109,6 +112,9 @@ def test_caches_with_gaps_and_slow_memory_on_amd(tmp_path):
     assert sorted(state.root.values("L3")) == ids
     assert state.root.values("SMBA") == {}
     assert state.info.closids == 15
+    # Linux 5.15 has no file sparse_masks, and takes masks with gaps from AMD's processors all the same.
+    assert state.info.cache is not None
+    resctrl_check.check_mask(state.info.cache, 0xF0F, "group")
     found = policy_facts.cache(state)
     assert found is not None
     assert (found.vendor, found.root_mask, found.mba_default, found.mba_minimum) == ("amd", 0xFFFF, 2048, 0)
@@ -130,9 +136,23 @@ def test_bandwidth_in_megabytes(tmp_path):
     state = resctrl_at(tmp_path, {"schemata": "    MB:0=4294967295;1=4294967295", **info("MB", values)}, ",mba_MBps")
     assert state.info.mba_mbps
     assert set(state.root.values("MB").values()) == {resctrl.UNLIMITED_MBPS}
+    # mbm_bw_count of the kernel divides bytes by 2^20, and resctrl.rst says MiBps since Linux 6.8.
+    asked = dict.fromkeys(("l3_mask", "l3_cat_range_start_percent", "l3_cat_range_end_percent", "mba_percent", "cpus"))
+    group = {**asked, "name": "BE", "state": "present", "mba_mb_per_s": 1000, "pids": [], "monitor_groups": []}
+    assert resctrl_wanted.Resolver(state).group(group).values == {"MB": 953}
     found = policy_facts.cache(state)
     assert found is not None
     assert found.mba_default is None
+
+
+# Energy of packages, with decimals: "mon_PERF_PKG" in the kernel's resctrl.rst.
+def test_counters_with_decimals(tmp_path):
+    place = tmp_path / "mon_data/mon_PERF_PKG_00"
+    place.mkdir(parents=True)
+    for name, text in {"core_energy": "94.499439", "activity": "Unavailable", "stalls": "1042"}.items():
+        (place / name).write_text(f"{text}\n")
+    found = resctrl_facts.counters(str(tmp_path))["mon_PERF_PKG_00"]
+    assert found == {"core_energy": 94.499439, "activity": None, "stalls": 1042}
 
 
 # ffmpeg built from git has no version of its own; compilers and libraries in the next lines have.
