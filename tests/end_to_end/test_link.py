@@ -76,9 +76,15 @@ def test_each_mode_has_the_link_that_it_wants(run: rundir.RunDirectory) -> None:
 
 
 def sent_mbit_s(run: rundir.RunDirectory, mode: str) -> float:
+    """Return what the tested node sent while the load lasted: before and after, batch work may have more."""
     (record,) = (item for item in run.measurements() if item.mode == mode)
-    lines = run.samples(record)["e2e-tested"]
-    first, last = lines[1], lines[-2]
+    load = run.load(record)
+    inside = [
+        line
+        for line in run.samples(record)["e2e-tested"]
+        if load["start_mono_s"] <= line["mono_s"] <= load["end_mono_s"]
+    ]
+    first, last = inside[0], inside[-1]
     bytes_sent = last["net"]["tx_bytes"] - first["net"]["tx_bytes"]
     return 8e-6 * bytes_sent / (last["mono_s"] - first["mono_s"])
 
