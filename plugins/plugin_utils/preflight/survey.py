@@ -19,7 +19,13 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_exper
 )
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import orders, preparation, settings
 from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutorError
-from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import controller, demands, hosts, variables
+from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import (
+    access,
+    controller,
+    demands,
+    hosts,
+    variables,
+)
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight.rows import Row
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory, RunDirectoryError
 
@@ -103,6 +109,11 @@ class Survey:
         """Yield the rows of one host."""
         try:
             host = self._reach(name)
+            if access.is_wanted(host):
+                row, is_there = access.look(host, self._reach(access.MACHINE), self._options)
+                yield row
+                if not is_there:
+                    return
             facts, offset_s = self._answer(host, role)
         except HostExecutorError as exc:
             if name in self._groups.get("lab", ()):
