@@ -122,7 +122,7 @@ class Connection(ConnectionBase):
         path = shlex.quote(out_path)
         status, out, err = self._run(f"cat > {path} && wc -c < {path}", content)
         # A stream that was cut short ends with status 0.
-        if status != 0 or int(out) != len(content):
+        if status != 0 or out.strip() != str(len(content)).encode():
             said = err.decode(errors="replace").strip() or f"{out.decode().strip()} of {len(content)} bytes arrived"
             raise AnsibleConnectionFailure(f"node {self._node()}: {out_path} could not be written: {said}")
 
@@ -132,7 +132,7 @@ class Connection(ConnectionBase):
         path = shlex.quote(in_path)
         status, out, err = self._run(f"wc -c < {path} && cat {path}", None)
         size, _newline, content = out.partition(b"\n")
-        if status != 0 or int(size) != len(content):
+        if status != 0 or size.strip() != str(len(content)).encode():
             said = err.decode(errors="replace").strip() or f"{len(content)} of {size.decode()} bytes arrived"
             raise AnsibleConnectionFailure(f"node {self._node()}: {in_path} could not be read: {said}")
         with open(out_path, "wb") as handle:
