@@ -107,13 +107,11 @@ class Connection(ConnectionBase):
 
     def exec_command(self, cmd: str, in_data: bytes | None = None, sudoable: bool = True) -> tuple[int, bytes, bytes]:
         """Run a command on the node."""
-        super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
         display.vvv(f"EXEC {cmd}", host=self._node())
         return self._run(cmd, in_data)
 
     def put_file(self, in_path: str, out_path: str) -> None:
         """Copy a file to the node."""
-        super().put_file(in_path, out_path)
         try:
             with open(in_path, "rb") as handle:
                 content = handle.read()
@@ -128,7 +126,6 @@ class Connection(ConnectionBase):
 
     def fetch_file(self, in_path: str, out_path: str) -> None:
         """Copy a file from the node."""
-        super().fetch_file(in_path, out_path)
         path = shlex.quote(in_path)
         status, out, err = self._run(f"wc -c < {path} && cat {path}", None)
         size, _newline, content = out.partition(b"\n")
