@@ -13,11 +13,11 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes impo
     objects,
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.access_manifests import (
-    ACCESS_LABEL,
     NAMESPACE,
     Wanted,
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.kubectl import OWNER, OWNER_LABEL
+from tests.support import access_pods
 from tests.support.fake_cluster import FakeCluster
 
 WANTED = Wanted(
@@ -55,21 +55,8 @@ class Cluster(FakeCluster):
 
     def __init__(self, *more: dict[str, Any]) -> None:
         super().__init__([node("n1"), node("n2"), *more])
-        self.status: dict[str, Any] = {"phase": "Running", "conditions": READY}
-        self.after = self.control
-
-    def control(self) -> None:
-        sets = [item for key, item in self.objects.items() if key[0] == "DaemonSet"]
-        names = {item["metadata"]["name"] for item in sets}
-        for key, item in list(self.objects.items()):
-            if key[0] == "Pod" and item["metadata"]["labels"].get(ACCESS_LABEL) not in names:
-                del self.objects[key]
-        for item in sets:
-            metadata = item["metadata"]
-            item["status"] = {"observedGeneration": metadata["generation"], "updatedNumberScheduled": 1}
-            labels = item["spec"]["template"]["metadata"]["labels"]
-            name = {"name": f"{metadata['name']}-x1", "namespace": metadata["namespace"], "labels": labels}
-            self.put({"kind": "Pod", "metadata": name, "spec": {}, "status": self.status})
+        self.status = access_pods.READY
+        self.after = lambda: access_pods.control(self, self.status)
 
     def kinds(self) -> set[tuple[str, str]]:
         return {(kind, name) for kind, _space, name in self.objects}
