@@ -16,9 +16,13 @@ description:
   - The controller must have kubectl and credentials with the right to create C(pods/exec).
 author:
   - colocation.testbed contributors (@colocation-testbed)
-extends_documentation_fragment:
-  - ansible.builtin.connection_pipelining
 options:
+  pipelining:
+    description: Whether modules go in on standard input, in one call instead of five, each of which starts kubectl.
+    type: bool
+    default: true
+    vars:
+      - name: ansible_pipelining
   kubectl:
     description: The program that reaches the cluster, on the controller.
     type: str

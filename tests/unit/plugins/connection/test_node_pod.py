@@ -170,4 +170,5 @@ def test_a_controller_without_the_means_says_which(place: Place, variables: dict
 
 def test_pipelining_is_on_and_nobody_becomes_root_who_is_it_already() -> None:
     assert plugin.Connection.has_pipelining is True
-    assert yaml.safe_load(plugin.DOCUMENTATION)["options"]["remote_user"]["default"] == "root"
+    options = yaml.safe_load(plugin.DOCUMENTATION)["options"]
+    assert (options["pipelining"]["default"], options["remote_user"]["default"]) == (True, "root")
