@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import lane
 import pytest
 import schedule
+import tooling
 from beside import Beside
 from hypothesis import HealthCheck, settings
 from spent import Spent
@@ -24,6 +26,7 @@ NEED_ROOT = ("kernel", "molecule", "end_to_end")
 
 BESIDE = pytest.StashKey[Beside]()
 SPENT = pytest.StashKey[Spent]()
+LANE = pytest.StashKey[lane.Lane]()
 UNIT_TESTS_AGAIN = "tests/latest/test_latest_ansible.py::test_unit_tests"
 
 
@@ -63,11 +66,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[BESIDE] = Beside(schedule.budget())
         config.stash[SPENT] = Spent()
         config.pluginmanager.register(_Count(config.stash[SPENT]))
+        if lane.REPORTS in os.environ:
+            config.pluginmanager.register(lane.Writer(config, Path(os.environ[lane.REPORTS])))
     except schedule.ScheduleError as exc:
         raise pytest.UsageError(str(exc)) from exc
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark each test by its folder, skip those that need root without it, and put them in order."""
     is_root = os.geteuid() == 0
     for item in items:
@@ -76,7 +81,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(MARKERS[folder])
         if folder in NEED_ROOT and not is_root:
             item.add_marker(pytest.mark.skip(reason="needs root"))
-    items.sort(key=lambda item: schedule.position(_folder(item), _scenario(item)))
+    order = schedule.ORDER
+    if lane.wanted(config, frozenset(map(_folder, items))):
+        config.stash[LANE] = lane.Lane(tooling.cache_dir())
+        order = schedule.LANES
+    items.sort(key=lambda item: schedule.position(_folder(item), _scenario(item), order))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -85,6 +94,22 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         scenarios = {_scenario(item) for item in session.items} if os.geteuid() == 0 else set()
         again = any(item.nodeid == UNIT_TESTS_AGAIN for item in session.items)
         session.config.stash[BESIDE].start(scenarios, again)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    """Take over what the second lane has reported; a test that it has not reported runs here."""
+    if LANE not in item.config.stash or _folder(item) not in lane.COMPUTING:
+        return None
+    found = item.config.stash[LANE].take(item.nodeid)
+    if not found:
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for data in found:
+        report = item.config.hook.pytest_report_from_serializable(config=item.config, data=data)
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -104,6 +129,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End what runs in the background, however the session ends."""
+    if LANE in config.stash:
+        config.stash[LANE].stop()
     if BESIDE in config.stash:
         config.stash[BESIDE].stop()
 

@@ -54,6 +54,7 @@ _RATE = re.compile(r"([1-9][0-9]{0,12})(kb|mb|gb|KB|MB|GB)\Z")
 _DEFAULTS = {"waterline": "20MiB/s", "low": "20MiB/s", "high": "1GiB/s"}
 _DIRECTIONS = {"-s": "egress", "-S": "ingress", "-e": "egress", "-E": "ingress", "-A": "ingress"}
 _OFFLINE = "-1"
+_VERSION_1 = re.compile(r"/net_(?:cls|prio)\b[^/]*(?:/|$)")
 
 
 def _rate(text: str, line: str) -> str:
@@ -75,7 +76,11 @@ class _Settings:
         return self.pools.setdefault(direction, fresh)
 
     def read(self, line: str) -> None:
-        words = shlex.split(line)
+        try:
+            # Manuals print a dash where the program takes a hyphen.
+            words = shlex.split(line.replace("\N{EN DASH}", "-"))
+        except ValueError as exc:
+            raise AnsibleFilterError(f"bwmcli line {line!r}: {exc}; close the quotation mark") from exc
         if len(words) < 3 or words[0].rpartition("/")[2] != "bwmcli" or words[1] not in _DIRECTIONS:
             raise AnsibleFilterError(
                 f"bwmcli line {line!r}: sets nothing that is known here; give lines with -e, -E, -s, -S or -A"
@@ -96,6 +101,11 @@ class _Settings:
             pool["low"], pool["high"] = (_rate(part, line) for part in rest[1].split(","))
         elif rest[0] == "waterline" and len(rest) == 2:
             pool["waterline"] = _rate(rest[1], line)
+        elif direction == "egress" and len(rest) == 2 and rest[1] in ("0", _OFFLINE) and _VERSION_1.search(rest[0]):
+            raise AnsibleFilterError(
+                f"bwmcli line {line!r}: {rest[0]} is a control group of version 1, by which no class is known; "
+                "write the path of a group of version 2, or a class with classids and the group's net_cls.classid"
+            )
         elif direction == "egress" and len(rest) == 2 and rest[1] in ("0", _OFFLINE):
             groups = self.offline.setdefault((direction, "cgroups"), [])
             if rest[1] == _OFFLINE:

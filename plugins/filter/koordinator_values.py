@@ -11,13 +11,15 @@ version_added: 0.1.0
 description:
   - Returns the values of Koordinator's Helm chart for some settings, checked as a whole. Both methods of installing it
     take them.
-  - Keys that the chart's version does not know are errors, since Helm ignores them.
+  - Keys that the chart's version does not know are errors, since Helm ignores them; so are values of another kind,
+    names of feature gates that the version lacks, and what the method of installing it has no use for.
 positional: _input
 options:
   _input:
     description:
       - The settings, with the keys V(version), V(image_host), V(image_tag), V(components), V(replicas), V(features),
-        V(manager_gates), V(host_dirs), V(resources) and V(extra), as role C(koordinator) has them.
+        V(manager_gates), V(host_dirs), V(resources), V(extra), V(method), V(validated) and V(source), as role
+        C(koordinator) has them.
     type: dict
     required: true
 author:
@@ -37,10 +39,12 @@ _value:
   sample: {"values": {"imageRepositoryHost": "127.0.0.1:15000"}, "workloads": ["Deployment/koord-manager"]}
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
 
+from ansible_collections.colocation.testbed.plugins.plugin_utils.kubernetes import koordinator_manifests
 from ansible_collections.colocation.testbed.plugins.plugin_utils.kubernetes import koordinator_values as chart
 
 if TYPE_CHECKING:
@@ -51,11 +55,14 @@ def koordinator_values(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return values and workloads. Raises AnsibleFilterError with all that is wrong."""
     try:
         found = chart.Settings(**settings)
-        return {"values": chart.values(found), "workloads": chart.workloads(found)}
-    except chart.ValuesError as exc:
+        result = {"values": chart.values(found), "workloads": chart.workloads(found)}
+        if found.source and found.method == "manifests":
+            koordinator_manifests.check_version(Path(found.source), found.version)
+    except (chart.ValuesError, koordinator_manifests.ManifestsError) as exc:
         raise AnsibleFilterError(str(exc)) from exc
     except TypeError as exc:
         raise AnsibleFilterError(f"koordinator_values: settings are not as they must be: {exc}") from exc
+    return result
 
 
 class FilterModule:

@@ -28,8 +28,8 @@ options:
     elements: str
     default: [kubectl]
   kubeconfig:
-    description: The kubeconfig. Without it, the one that kubectl finds.
-    type: path
+    description: The kubeconfig, or several with C(:) between them. Without it, the one that kubectl finds.
+    type: pathspec
     env:
       - name: KUBECONFIG
   context:
@@ -89,6 +89,7 @@ node_groups:
 # connection: node_pod
 """
 
+import os
 import shutil
 from typing import Any
 
@@ -150,7 +151,7 @@ class InventoryModule(BaseInventoryPlugin):
 
     def _source(self) -> node_sources.Source:
         kubectl, client = list(self.get_option("kubectl")), self.get_option("client")
-        place = (self.get_option("kubeconfig") or "", self.get_option("context") or "")
+        place = (os.pathsep.join(self.get_option("kubeconfig") or ()), self.get_option("context") or "")
         timeout_s = float(self.get_option("timeout_s"))
         if client == "kubectl" or (client == "auto" and shutil.which(kubectl[0])):
             return node_sources.by_kubectl(kubectl, *place, timeout_s)

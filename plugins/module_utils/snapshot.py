@@ -51,7 +51,10 @@ VOLATILE_SYSCTLS = (
     "fs.inode-nr",
     "fs.inode-state",
     "fs.quota.*",
+    "kernel.hung_task_detect_count",
     "kernel.ns_last_pid",
+    # Lowered where interrupts of perf take long, as on bare metal under load.
+    "kernel.perf_event_max_sample_rate",
     "kernel.pty.nr",
     "kernel.random.*",
     "kernel.sched_domain.*",
@@ -234,7 +237,7 @@ def _network(wanted: Wanted, argv: Sequence[str], name: str) -> Iterator[tuple[s
 def _mounts(wanted: Wanted) -> Iterator[tuple[str, str]]:
     """Yield mounts without the numbers that the kernel gives them; several on one point are numbered from below."""
     counts: dict[str, int] = {}
-    for line in files.read_text(os.path.join(wanted.proc_root, "self", "mountinfo")).splitlines():
+    for line in mounts.lines(mounts.table(wanted.proc_root)):
         fields = line.split(" ")
         dash = fields.index("-")
         point = fields[4]

@@ -60,7 +60,7 @@ options:
           - Its value, none for an argument without one. Booleans are refused, because YAML makes them of C(on) and
             C(off).
           - For C(isolcpus), C(nohz_full), C(rcu_nocbs), C(irqaffinity) and C(kthread_cpus) a CPU list of CPUs that the
-            host has. C(isolcpus) must leave one.
+            host has, also in the kernel's own words (C(1-N), C(0-15:1/4), C(all)). C(isolcpus) must leave one.
           - For C(rdt) the words are added to those that the drop-in has; a C(!word) takes the place of the word.
         type: raw
       state:

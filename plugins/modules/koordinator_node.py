@@ -75,7 +75,7 @@ host:
   returned: always
   type: dict
   sample: {"cpus": 2, "cgroup_v2": false, "group_identity": false, "burst_above_quota": false,
-    "cpu_manager": null}
+    "cpu_manager": null, "cgroup_driver": null}
 restored:
   description: One sentence for each thing that was (in check mode, would be) put back.
   returned: always

@@ -62,6 +62,9 @@ options:
       cpu_manager:
         description: Policy of kubelet's CPU manager, V(none) or V(static).
         type: str
+      cgroup_driver:
+        description: Driver by which kubelet makes control groups, V(cgroupfs) or V(systemd).
+        type: str
   validate_on_server:
     description:
       - Whether the ConfigMap gets the label by which Koordinator's own validation selects it. Only with the manager's
@@ -141,6 +144,7 @@ HOST = {
     "group_identity": {"type": "bool"},
     "burst_above_quota": {"type": "bool"},
     "cpu_manager": {"type": "str"},
+    "cgroup_driver": {"type": "str"},
 }
 
 

@@ -95,10 +95,18 @@ cgroup:
   description: C(v1), C(hybrid) or C(v2); null where no cpu controller is mounted.
   returned: always
   type: str
+cgroup_problem:
+  description: Why there is no cpu controller, null where there is one.
+  returned: always
+  type: str
 cgroup_controllers:
   description: For each controller that groups need C(mount), C(version) and C(writable).
   returned: always
   type: dict
+container_cpus:
+  description: CPUs that a container is held to, null where nothing says that it is one.
+  returned: always
+  type: str
 memory_bytes:
   description: Memory of the host.
   returned: always
@@ -124,6 +132,15 @@ load_average:
   returned: always
   type: list
   elements: float
+emulated_files:
+  description: Files of the kernel that lxcfs answers for in this container, such as C(/proc/stat).
+  returned: always
+  type: list
+  elements: str
+process_descriptors:
+  description: Whether kernel and Python know C(pidfd_open), by which processes are ended.
+  returned: always
+  type: bool
 psi:
   description: Whether the kernel keeps pressure figures.
   returned: always

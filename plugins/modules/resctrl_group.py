@@ -83,8 +83,9 @@ options:
           - Not possible where resctrl is mounted with the option C(mba_MBps).
         type: int
       mba_mb_per_s:
-        description: Memory bandwidth in MB/s. Needs the mount option C(mba_MBps), or an AMD processor, where it is
-          rounded down to 125 MB/s. Excludes O(groups[].mba_percent).
+        description: Memory bandwidth in MB/s (10^6 bytes). Needs the mount option C(mba_MBps), where it is rounded down
+          to MiB/s, which the kernel counts in, or an AMD processor, where it is rounded down to 125 MB/s. Excludes
+          O(groups[].mba_percent).
         type: int
       cpus:
         description: CPUs as a list such as V(0-3,8). Threads of the root group that run on them count as the group's.

@@ -21,6 +21,7 @@ import yaml
 from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.policy import (
     koordinator,
+    koordinator_text,
     translation,
     validation,
     vocabulary_types,
@@ -115,7 +116,8 @@ def load_definitions(
     for kind, folder in KINDS.items():
         built_in = _built_in(Path(collection_root), folder, problems)
         variable = f"{where}{kind}_definitions"
-        merged[kind], found = _overlay(built_in, given[kind] or {}, variable, problems)
+        texts = _read(given[kind] or {}, variable, problems) if kind == "policy" else given[kind] or {}
+        merged[kind], found = _overlay(built_in, texts, variable, problems)
         paths[kind] = {
             name: f"{variable}.{name}" if name in found else f"files/{folder}/{name}.yml" for name in merged[kind]
         }
@@ -142,7 +144,7 @@ def policy_named(collection_root: str | Path, name: str, given: Mapping[str, Any
         return {}
     problems: list[str] = []
     built_in = _built_in(Path(collection_root), KINDS["policy"], problems)
-    merged, _given = _overlay(built_in, given, "policy_definitions", problems)
+    merged, _given = _overlay(built_in, _read(given, "policy_definitions", problems), "policy_definitions", problems)
     problems += _selected([name], merged, "policy", "policy")
     if problems:
         raise DefinitionsError(problems)
@@ -159,6 +161,19 @@ def _built_in(root: Path, folder: str, problems: list[str]) -> dict[str, Any]:
             problems.append(f"files/{folder}/{path.name}: cannot be read: {shown}; restore it from the collection")
     if not found:
         problems.append(f"{root / 'files' / folder}: holds no definitions; install the collection again")
+    return found
+
+
+def _read(given: Any, variable: str, problems: list[str]) -> Any:
+    """Return policies whose sections are mappings, also where somebody gives the ConfigMap of a cluster."""
+    if not isinstance(given, Mapping):
+        return given
+    found: dict[Any, Any] = {}
+    for name, value in given.items():
+        try:
+            found[name] = koordinator_text.read(value, f"{variable}.{name}")
+        except koordinator_text.TextError as exc:
+            problems.append(str(exc))
     return found
 
 

@@ -20,6 +20,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.measure.records
     RecordsError,
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.measure.records_traffic import BandwidthRecord
+from ansible_collections.colocation.testbed.plugins.plugin_utils import ranges
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir_files import (
     MANIFEST,
     RunDirectoryError,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 MEASUREMENTS = "measurements"
 LOCK = ".lock"
 _MEASUREMENT_NAME = re.compile(r"([0-9]{3,})-(.+)-([0-9]+)")
-_HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 
 RecordT = TypeVar("RecordT", bound=MeasurementRecord | BandwidthRecord)
 
@@ -221,7 +221,7 @@ class Store(Generic[RecordT]):
             with temporary_beside(target) as temporary:
                 (temporary / "nodes").mkdir()
                 for host, lines in samples.items():
-                    if not _HOST_NAME.fullmatch(host):
+                    if not ranges.HOST_NAME.fullmatch(host):
                         raise RunDirectoryError(f"host {host!r}: is no file name; use letters, digits, dots and dashes")
                     write_bytes(temporary / "nodes" / f"{host}.jsonl", as_lines(lines))
                 write_json(temporary / self.layout.result, dict(result), indent=None)

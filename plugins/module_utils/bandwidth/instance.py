@@ -24,7 +24,7 @@ from typing import Any
 from ansible_collections.colocation.testbed.plugins.module_utils import commands, files
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.tables import MEMBER_MAPS, Tables
 from ansible_collections.colocation.testbed.plugins.module_utils.bandwidth.values import BandwidthError, check_name
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import bpf, bpf_layout, bpf_object
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import bpf, bpf_layout, bpf_object, mounts
 
 BPFFS = "/sys/fs/bpf"
 PROGRAMS = ("shape", "police", "stamp", "divert", "learn")
@@ -130,10 +130,12 @@ def locked(place: Place) -> Iterator[None]:
 
 
 def is_bpffs(path: str, proc_root: str = "/proc") -> bool:
-    """Tell whether a directory is the root of a mounted BPF file system."""
-    lines = files.read_text(os.path.join(proc_root, "self", "mountinfo")).splitlines()
-    kinds = [line.split(" - ")[1].split(" ")[0] for line in lines if line.split(" ")[4] == path]
-    return bool(kinds) and kinds[-1] == "bpf"
+    """Tell whether a directory is the root of a mounted BPF file system. Raises BandwidthError."""
+    try:
+        found = mounts.at(path, proc_root)
+    except mounts.MountsError as exc:
+        raise BandwidthError(str(exc)) from exc
+    return found is not None and found.fs_type == "bpf"
 
 
 def check_bpffs(place: Place, proc_root: str = "/proc") -> None:

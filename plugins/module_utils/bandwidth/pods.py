@@ -25,6 +25,8 @@ _ONCN_RATE = re.compile(r"([1-9][0-9]{0,8})(?:Mb|M|m)\Z")
 _ONCN_KEYS = ("request", "limit", "priority")
 # What network plugins accept: from 1k to 1P.
 _LOWEST_BIT, _HIGHEST_BIT = 10**3, 10**15
+# More than any link has, and the most that a class takes.
+_UNLIMITED_BIT = 10**13
 _NAME_LENGTH = 63
 _OVER = ("Succeeded", "Failed")
 
@@ -44,6 +46,7 @@ class Pod:
     host_network: bool = False
     addresses: tuple[str, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
     device: str = ""
 
     @property
@@ -67,6 +70,7 @@ def pod_of(raw: Mapping[str, Any], devices: Mapping[str, str]) -> tuple[Pod, str
             host_network=bool(spec.get("hostNetwork")),
             addresses=() if status.get("phase") in _OVER else tuple(addresses),
             annotations=about.get("annotations") or {},
+            labels=about.get("labels") or {},
             device=devices.get(about["uid"], ""),
         )
     except (AttributeError, KeyError, TypeError) as exc:
@@ -85,7 +89,7 @@ def _quantity(pod: Pod, key: str) -> dict[str, str]:
     if not _LOWEST_BIT <= bits <= _HIGHEST_BIT:
         raise PodError(f"{pod.shown}: annotation {key}: {text!r} is not between 1k and 1P bits a second; write '10M'")
     # Whole bytes, downwards: less than a byte a second.
-    return {"limit": f"{int(bits) // 8 * 8}bit/s"}
+    return {"limit": f"{min(int(bits), _UNLIMITED_BIT) // 8 * 8}bit/s"}
 
 
 def _oncn(pod: Pod, key: str) -> dict[str, Any]:
@@ -114,6 +118,9 @@ def _oncn(pod: Pod, key: str) -> dict[str, Any]:
 def _rates(pod: Pod, direction: str) -> dict[str, Any]:
     """Return limit, request and priority of a direction, nothing where no annotation says anything."""
     plain, oncn = KUBERNETES.format(direction), ONCN.format(direction)
+    for key in (plain, oncn):
+        if key in pod.labels and key not in pod.annotations:
+            raise PodError(f"{pod.shown}: {key} is a label, which nobody reads; write it as an annotation")
     if plain in pod.annotations and oncn in pod.annotations:
         raise PodError(f"{pod.shown}: has both {plain} and {oncn}; remove one of these annotations")
     if plain in pod.annotations:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cpu_list
 
 # What the boot loader's scripts and the kernel pass on unchanged, without quotes.
@@ -19,6 +20,7 @@ _VITAL = ("root", "rootflags", "rootfstype", "init", "rdinit", "initrd", "ro", "
 # Documentation/admin-guide/kernel-parameters.txt. isolcpus may have flags before the list.
 CPU_LISTS = ("isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity", "kthread_cpus")
 _ISOLCPUS_FLAGS = ("domain", "nohz", "managed_irq")
+_STRIDE = re.compile(r"(?P<range>[^:]+):(?P<used>[1-9][0-9]{0,3})/(?P<group>[1-9][0-9]{0,3})\Z")
 LISTS = ("rdt",)
 """Arguments whose value is a list of words to which every occurrence adds, ``!word`` taking one away."""
 
@@ -123,13 +125,28 @@ def check(argument: Argument, sys_root: str = cpu_list.SYS_ROOT) -> None:
         _check_cpus(name, value or "", sys_root)
 
 
+def _plain(word: str, online: frozenset[int]) -> str:
+    """Return a part of a list as numbers. The kernel also takes all, N for the last CPU, 0-15:1/4 for one in four."""
+    if word == "all":
+        return quantity.format_cpu_list(online)
+    found = _STRIDE.match(word)
+    part = found["range"] if found else word
+    named = "-".join(str(max(online)) if end == "N" else end for end in part.split("-"))
+    if not found:
+        return named
+    used, group = int(found["used"]), int(found["group"])
+    cpus = cpu_list.parse(named)
+    return quantity.format_cpu_list(cpu for cpu in cpus if (cpu - min(cpus)) % group < used)
+
+
 def _check_cpus(name: str, value: str, sys_root: str) -> None:
     words = value.split(",")
     while name == "isolcpus" and words and words[0] in _ISOLCPUS_FLAGS:
         words.pop(0)
     try:
-        cpus = cpu_list.require_online(",".join(words), f"{name}={value}", sys_root)
         online = cpu_list.online(sys_root)
+        plain = ",".join(_plain(word, online) for word in words)
+        cpus = cpu_list.require_online(plain, f"{name}={value}", sys_root)
     except cpu_list.CpuListError as exc:
         raise CmdlineError(str(exc)) from exc
     if not cpus:

@@ -5,20 +5,27 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ansible_collections.colocation.testbed.plugins.module_utils import files
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import mounts
 
 PROC_ROOT = "/proc"
 # The controllers that a workload's group is made in, by their names on v2, where they are one directory.
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "pids", "io")
 _NAMES = {("cpuacct", 2): "cpu", ("io", 1): "blkio"}
-_PART = re.compile(r"[A-Za-z0-9_@:.-]+\Z")
-_NOT_CONTROLLERS = {"rw", "ro", "xattr", "noprefix", "clone_children", "none"}
+# systemd writes other signs as \x2d and the like.
+_PART = re.compile(r"[A-Za-z0-9_@:.\\-]+\Z")
+# What a hierarchy of version 1 may be of; its other options (seclabel of SELinux, xattr, cpuset_v2_mode) are not.
+_V1_CONTROLLERS = frozenset(
+    {"blkio", "cpu", "cpuacct", "cpuset", "debug", "devices", "freezer", "hugetlb"}
+    | {"memory", "misc", "net_cls", "net_prio", "perf_event", "pids", "rdma"}
+)
 
 
 class CgroupError(Exception):
@@ -27,11 +34,15 @@ class CgroupError(Exception):
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """One mounted hierarchy: its mount point, interface version (1 or 2) and the controllers bound to it."""
+    """One mounted hierarchy: its mount point, interface version (1 or 2) and the controllers bound to it.
+
+    ``root`` is the group that is mounted there: a container without a cgroup namespace sees only its own.
+    """
 
     mount: str
     version: int
     controllers: tuple[str, ...]
+    root: str = "/"
 
 
 @dataclass(frozen=True)
@@ -101,30 +112,26 @@ def below(root: str, name: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def check_name(group: str) -> str:
-    """Return a relative group path unchanged when it is safe. Raises CgroupError otherwise.
+    r"""Return a relative group path unchanged when it is safe. Raises CgroupError otherwise.
 
-    Each part is of letters, digits and ``_ @ : . -``: no empty part, no ``..``, nothing absolute, no line feed.
+    Each part is of letters, digits and ``_ @ : . - \``: no empty part, no ``..``, nothing absolute, no line feed.
     """
     parts = group.split("/")
     if not all(_PART.match(part) and part not in (".", "..") and len(part) < 256 for part in parts):
         raise CgroupError(
-            f"cgroup name {group!r}: not allowed; give a path below the hierarchy of letters, digits and _ @ : . -, "
+            f"cgroup name {group!r}: not allowed; give a path below the hierarchy of letters, digits and _ @ : . - \\, "
             "parts joined by '/', without '..' and without a leading '/'"
         )
     return group
 
 
-def _unescape(text: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), text)
-
-
-def _mounts(text: str) -> Iterable[tuple[str, str, str]]:
-    """Yield (mount point, type, super options) of cgroup mounts in the text of mountinfo (proc(5))."""
-    for line in text.splitlines():
+def _mounts(text: str) -> Iterable[tuple[str, str, str, str]]:
+    """Yield (group, mount point, type, super options) of cgroup mounts in the text of mountinfo (proc(5))."""
+    for line in mounts.lines(text):
         head, dash, tail = line.partition(" - ")
         fields, kind = head.split(" "), tail.split(" ")
         if dash and len(fields) >= 5 and len(kind) >= 3 and kind[0] in ("cgroup", "cgroup2"):
-            yield _unescape(fields[4]), kind[0], kind[2]
+            yield mounts.unescape(fields[3]), mounts.unescape(fields[4]), kind[0], kind[2]
 
 
 def parse_layout(mountinfo: str, prefix: str = "") -> Layout:
@@ -135,32 +142,48 @@ def parse_layout(mountinfo: str, prefix: str = "") -> Layout:
     """
     found: list[Hierarchy] = []
     kinds = set()
-    for mount, kind, options in _mounts(mountinfo):
+    for root, mount, kind, options in _mounts(mountinfo):
         place = prefix + mount
         if kind == "cgroup2":
             text = _read_optional(f"{place}/cgroup.controllers") or ""
             kinds.add(2)
-            found.append(Hierarchy(place, 2, tuple(text.split())))
+            found.append(Hierarchy(place, 2, tuple(text.split()), root))
         else:
-            names = [name for name in options.split(",") if name not in _NOT_CONTROLLERS and "=" not in name]
+            names = [name for name in options.split(",") if name in _V1_CONTROLLERS]
             if names:
                 kinds.add(1)
-                found.append(Hierarchy(place, 1, tuple(names)))
-    # A hierarchy may be mounted several times (containers do); the first place serves.
-    seen: dict[tuple[int, tuple[str, ...]], Hierarchy] = {}
-    for item in found:
-        seen.setdefault((item.version, item.controllers), item)
-    layout = Layout("v1" if kinds == {1} else "v2" if kinds == {2} else "hybrid", tuple(seen.values()))
+                found.append(Hierarchy(place, 1, tuple(names), root))
+    layout = Layout("v1" if kinds == {1} else "v2" if kinds == {2} else "hybrid", _each_once(found))
     if layout.find("cpu") is None:
-        raise CgroupError("cgroup controller cpu: not mounted; mount cgroup2 on /sys/fs/cgroup (systemd does it)")
+        raise CgroupError(_without_cpu(layout))
     return layout
+
+
+def _each_once(found: Sequence[Hierarchy]) -> tuple[Hierarchy, ...]:
+    """Return each hierarchy once: containers mount some several times, where the first place of the whole serves."""
+    chosen: dict[tuple[str, ...], Hierarchy] = {}
+    for item in sorted(found, key=lambda item: item.root != "/"):
+        chosen.setdefault(item.controllers if item.version == 1 else ("version 2",), item)
+    return tuple(dict.fromkeys(item for item in found if item in chosen.values()))
+
+
+def _without_cpu(layout: Layout) -> str:
+    """Return why there is no cpu controller: nothing is mounted, or a container was not given it."""
+    unified = next((item for item in layout.hierarchies if item.version == 2), None)
+    if unified is None:
+        return "cgroup controller cpu: not mounted; mount cgroup2 on /sys/fs/cgroup (systemd does it)"
+    have = ", ".join(unified.controllers) or "no controller"
+    return (
+        f"cgroup controller cpu: {unified.mount} has {have}, and no other hierarchy has cpu; delegate cpu to this host "
+        "(systemd: Delegate=cpu cpuset memory), or run on the machine itself"
+    )
 
 
 def detect(proc_root: str = PROC_ROOT, prefix: str = "") -> Layout:
     """Return how control groups are mounted on this host. Raises CgroupError."""
     try:
-        text = files.read_text(f"{proc_root}/self/mountinfo")
-    except files.FilesError as exc:
+        text = mounts.table(proc_root)
+    except mounts.MountsError as exc:
         raise CgroupError(str(exc)) from exc
     return parse_layout(text, prefix)
 
@@ -173,22 +196,36 @@ def _read_optional(path: str) -> str | None:
 
 
 def read_pids(directory: str) -> list[int]:
-    """Return the processes of one group directory, none when it does not exist. Raises CgroupError."""
+    """Return the processes of one group directory, none when it does not exist. Raises CgroupError.
+
+    A threaded group, as libvirt makes them for virtual CPUs, has threads only: the group above has their processes.
+    """
     try:
         text = files.read_text_or_none(f"{directory}/cgroup.procs") or ""
     except files.FilesError as exc:
         # A directory that is removed between open and read answers ENODEV.
-        if not os.path.isdir(directory):
+        if not os.path.isdir(directory) or refuses(exc, errno.EOPNOTSUPP):
             return []
         raise CgroupError(str(exc)) from exc
     return [int(word) for word in text.split()]
 
 
+def refuses(exc: files.FilesError, number: int) -> bool:
+    """Tell whether a file could not be read for one reason."""
+    return isinstance(exc.__cause__, OSError) and exc.__cause__.errno == number
+
+
 def path_in(paths: Mapping[str, str], hierarchy: Hierarchy) -> str:
-    """Return a process's group in a hierarchy, from procfs.read_group_paths()."""
+    """Return a process's group as it is called below a hierarchy's mount point, from procfs.read_group_paths().
+
+    The kernel calls it by its path in the hierarchy, of which a container may have only a part mounted.
+    """
     if hierarchy.version == 2:
-        return paths.get("", "/")
-    return next((path for names, path in paths.items() if hierarchy.controllers[0] in names.split(",")), "/")
+        path = paths.get("", "/")
+    else:
+        path = next((path for names, path in paths.items() if hierarchy.controllers[0] in names.split(",")), "/")
+    above = hierarchy.root.rstrip("/")
+    return (path[len(above) :] or "/") if path == above or path.startswith(f"{above}/") else path
 
 
 def group_pids(layout: Layout, group: str) -> list[int]:

@@ -10,11 +10,13 @@ import os
 
 _IN_USE = "on v2 a group with child groups holds no processes"
 _THREADED = "the group is threaded, or below a threaded one (cgroup.type): choose another root"
+_REALTIME = "with CONFIG_RT_GROUP_SCHED a realtime process"
 _DISK = "there is no such disk; look at /sys/dev/block"
 _HINTS = {
     ("cgroup.subtree_control", errno.EBUSY): f"{_IN_USE}; move them to a child",
     ("cgroup.subtree_control", errno.ENOENT): "the controller is not enabled above; delegate it to this group",
     ("cgroup.subtree_control", errno.EOPNOTSUPP): _THREADED,
+    ("cgroup.subtree_control", errno.EINVAL): f"{_REALTIME} outside the hierarchy's root keeps its cpu controller off",
     ("cpu.shares", errno.EINVAL): "the group's cpu.idle is 1, or the value is outside 2..262144",
     ("cpu.weight", errno.EINVAL): "the group's cpu.idle is 1, or the value is outside 1..10000",
     ("cpu.cfs_quota_us", errno.EINVAL): "below 1000, below the burst, or a larger share of a CPU than the parent's",
@@ -38,7 +40,7 @@ _HINTS = {
     ("io.weight", errno.EOPNOTSUPP): "the disk has no I/O cost model",
     ("cgroup.procs", errno.ESRCH): "the process has ended",
     ("cgroup.procs", errno.ENOSPC): "the group's cpuset is empty",
-    ("cgroup.procs", errno.EINVAL): "kernel threads cannot be moved",
+    ("cgroup.procs", errno.EINVAL): f"kernel threads cannot be moved, and {_REALTIME} only where cpu.rt_runtime_us is",
     ("cgroup.procs", errno.EBUSY): f"{_IN_USE}; choose a child",
     ("cgroup.procs", errno.EOPNOTSUPP): _THREADED,
     ("cgroup.procs", errno.EAGAIN): "pids.max of the group, or of one above it, is reached",

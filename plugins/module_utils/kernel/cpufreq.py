@@ -14,6 +14,8 @@ SYS_ROOT = "/sys"
 CPU_FOLDER = "devices/system/cpu"
 GOVERNOR = "scaling_governor"
 ENERGY_PREFERENCE = "energy_performance_preference"
+# Stands for what the firmware has chosen, and is shown by the name of that (drivers/cpufreq/intel_pstate.c).
+FIRMWARE_PREFERENCE = "default"
 _AVAILABLE = {
     GOVERNOR: "scaling_available_governors",
     ENERGY_PREFERENCE: "energy_performance_available_preferences",
@@ -53,9 +55,13 @@ def policies(sys_root: str = SYS_ROOT) -> tuple[Policy, ...]:
 
 
 def turbo(sys_root: str = SYS_ROOT) -> tuple[str, bool] | None:
-    """Return the switch for frequencies above the nominal one, and whether 1 in it means off; None where none is."""
+    """Return the switch for frequencies above the nominal one, and whether 1 in it means off; None where none is.
+
+    A driver intel_pstate that was switched off keeps its files, which then cannot be read. Raises KnobError.
+    """
     for name, inverted in (("intel_pstate/no_turbo", True), ("cpufreq/boost", False)):
         path = os.path.join(sys_root, CPU_FOLDER, name)
-        if os.path.exists(path):
+        status = knob.read(os.path.join(os.path.dirname(path), "status")) if inverted else None
+        if os.path.exists(path) and status != "off":
             return path, inverted
     return None

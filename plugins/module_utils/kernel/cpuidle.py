@@ -9,15 +9,14 @@ import os
 from dataclasses import dataclass
 
 CPU_ROOT = "/sys/devices/system/cpu"
-POLLING_STATE = "POLL"
 
 
 @dataclass(frozen=True)
 class IdleState:
-    """One idle state of one CPU: its name and the files that count its use."""
+    """One idle state of one CPU: its name, what leaving it costs (None: not told), and the files that count its use."""
 
     name: str
-    latency_us: int
+    latency_us: int | None
     usage_path: str
     time_path: str
 
@@ -50,7 +49,7 @@ def states(cpu: int, cpu_root: str = CPU_ROOT) -> list[IdleState]:
         found.append(
             IdleState(
                 name=_read(os.path.join(path, "name")),
-                latency_us=int(latency) if latency.isdigit() else 0,
+                latency_us=int(latency) if latency.isdigit() else None,
                 usage_path=os.path.join(path, "usage"),
                 time_path=os.path.join(path, "time"),
             )
@@ -59,5 +58,9 @@ def states(cpu: int, cpu_root: str = CPU_ROOT) -> list[IdleState]:
 
 
 def deep_states(cpu: int, cpu_root: str = CPU_ROOT) -> list[IdleState]:
-    """Return the states whose exit costs time: all but the polling one."""
-    return [state for state in states(cpu, cpu_root) if state.name != POLLING_STATE]
+    """Return the states that nobody enters while no exit latency is allowed.
+
+    The first state is what is left then, whatever it is called: POLL, C0 (Linux 2.6), snooze (POWER), WFI (Arm). So are
+    those that cost no time to leave, as firmware says of C1 on many AMD processors.
+    """
+    return [state for state in states(cpu, cpu_root)[1:] if state.latency_us != 0]

@@ -26,11 +26,12 @@ class TaskTimes:
     """Sums schedstat over tasks. Tasks that end keep their last known share, so that the sums never fall."""
 
     def __init__(self, proc_root: str = procfs.PROC_ROOT) -> None:
-        """Begin without tasks."""
+        """Begin without tasks. ``told``: whether the kernel has said anything yet (it needs CONFIG_SCHED_INFO)."""
         self._proc_root = proc_root
         self._tasks: dict[int, _Task] = {}
         self._ended_run_s = 0.0
         self._ended_wait_s = 0.0
+        self.told = False
 
     def update(self, tids: list[int]) -> tuple[float, float]:
         """Read the tasks that are in the group now; returns seconds on a CPU and seconds in a run queue."""
@@ -47,13 +48,13 @@ class TaskTimes:
         run_s = self._ended_run_s + sum(task.run_s for task in self._tasks.values())
         return run_s, self._ended_wait_s + sum(task.wait_s for task in self._tasks.values())
 
-    @staticmethod
-    def _read(task: _Task) -> bool:
+    def _read(self, task: _Task) -> bool:
         content = task.file.read()
         if not content:
             return False
         times = procfs.parse_schedstat(content.decode("ascii", "replace"))
         task.run_s, task.wait_s = times.run_s, times.wait_s
+        self.told = True
         return True
 
 
@@ -115,6 +116,8 @@ class GroupReader:
         cpu_s, throttled_s, throttled_periods = self._cpu()
         tids = parse_tids(read_fresh(self._tasks))
         run_s, wait_s = (None, None) if tids is None else self._times.update(tids)
+        if tids and not self._times.told:
+            run_s = wait_s = None
         return {
             "cpu_s": cpu_s,
             "throttled_s": throttled_s,

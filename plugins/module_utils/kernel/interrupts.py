@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 PROC_ROOT = "/proc"
 # Interrupts that the kernel spreads by itself, or that belong to one CPU, refuse a mask with one of these.
-REFUSALS = (errno.EIO, errno.EPERM)
+# Managed by the kernel, forbidden, or (ENOSPC) the CPUs have no vector left, of which each has about 200 on x86.
+REFUSALS = (errno.EIO, errno.EPERM, errno.ENOSPC)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ _HINTS = {
     errno.ENODEV: "the CPU or device is gone; run again",
     errno.ENOENT: "the file is gone, as its CPU or device was taken away meanwhile; run again",
     errno.ENOMEM: "there is not enough memory for it",
+    errno.ENOSPC: "there is no room for it, such as on a CPU that has all the interrupts that it can take",
     errno.EOPNOTSUPP: "this machine cannot do it",
     errno.EPERM: "the kernel forbids it to this host, or manages this one by itself; run as root on the machine itself",
     errno.ERANGE: "the value is out of range",

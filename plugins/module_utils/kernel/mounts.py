@@ -30,10 +30,15 @@ def unescape(text: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), text)
 
 
+def lines(text: str) -> list[str]:
+    """Return the lines of mountinfo; names in it may hold signs that other programs take for ends of lines."""
+    return [line for line in text.split("\n") if line]
+
+
 def parse(text: str) -> tuple[Mount, ...]:
     """Return the mounts of mountinfo's text in its order: of several on one point the last is the visible one."""
     found = []
-    for line in text.splitlines():
+    for line in lines(text):
         head, dash, tail = line.partition(" - ")
         fields, kind = head.split(" "), tail.split(" ")
         if dash and len(fields) >= 6 and len(kind) >= 3:
@@ -42,12 +47,20 @@ def parse(text: str) -> tuple[Mount, ...]:
     return tuple(found)
 
 
-def read(proc_root: str = procfs.PROC_ROOT) -> tuple[Mount, ...]:
-    """Return the mounts that this process sees. Raises MountsError."""
-    text = procfs.read_text(f"{proc_root}/self/mountinfo")
+def table(proc_root: str = procfs.PROC_ROOT) -> str:
+    """Return mountinfo of this process; bytes that are not UTF-8 are replaced. Raises MountsError."""
+    try:
+        text = procfs.read_text(f"{proc_root}/self/mountinfo")
+    except procfs.ProcError as exc:
+        raise MountsError(str(exc)) from exc
     if text is None:
         raise MountsError(f"{proc_root}/self/mountinfo: not there; mount /proc")
-    return parse(text)
+    return text
+
+
+def read(proc_root: str = procfs.PROC_ROOT) -> tuple[Mount, ...]:
+    """Return the mounts that this process sees. Raises MountsError."""
+    return parse(table(proc_root))
 
 
 def at(point: str, proc_root: str = procfs.PROC_ROOT) -> Mount | None:

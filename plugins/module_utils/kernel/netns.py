@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Callable
 
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import port_queue
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import mounts, port_queue
 
 RUN_ROOT = "/run/netns"
 # Of a queueing discipline that the kernel chose by itself.
@@ -84,8 +84,10 @@ def is_mount(run_root: str = RUN_ROOT, proc_root: str = "/proc") -> bool:
 
     os.path.ismount does not see it, as the directory is bound to itself.
     """
-    with open(os.path.join(proc_root, "self/mountinfo"), encoding="utf-8") as handle:
-        return any(line.split()[4] == run_root for line in handle)
+    try:
+        return mounts.at(run_root, proc_root) is not None
+    except mounts.MountsError as exc:
+        raise NetnsError(str(exc)) from exc
 
 
 def pids(name: str, run_root: str = RUN_ROOT, proc_root: str = "/proc") -> tuple[int, ...]:

@@ -66,7 +66,7 @@ class NetCounters:
 def read_text(path: str) -> str | None:
     """Return the content of a file of /proc, or None where it does not exist or its process has ended."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as handle:
+        with open(path, encoding="utf-8", errors="replace", newline="\n") as handle:
             return handle.read()
     except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
         return None

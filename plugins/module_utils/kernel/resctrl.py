@@ -279,8 +279,10 @@ def read_info(mount_point: str) -> Info:
     """Return the capabilities that a mounted resctrl shows. Raises ResctrlError."""
     info = f"{mount_point}/info"
     cdp = os.path.isdir(f"{info}/L3CODE")
-    caches = [_cache(f"{info}/{name}") for name in ("L3", "L3CODE") if os.path.isdir(f"{info}/{name}")]
     bandwidth = _bandwidth(f"{info}/MB") if os.path.isdir(f"{info}/MB") else None
+    # Before Linux 6.7 nothing said so, but masks with gaps were what AMD's processors took.
+    gaps = bandwidth is not None and not bandwidth.linear
+    caches = [_cache(f"{info}/{name}", gaps) for name in ("L3", "L3CODE") if os.path.isdir(f"{info}/{name}")]
     resources = [name for name in _subdirectories(info) if os.path.isfile(f"{info}/{name}/num_closids")]
     closids = [_integer(f"{info}/{name}/num_closids") for name in resources]
     features = read_optional(f"{info}/L3_MON/mon_features")
@@ -304,14 +306,14 @@ def _integer(path: str, base: int = 10) -> int:
     return found
 
 
-def _cache(directory: str) -> Cache:
+def _cache(directory: str, takes_gaps: bool) -> Cache:
     sparse = read_optional(f"{directory}/sparse_masks")
     return Cache(
         cbm_mask=_integer(f"{directory}/cbm_mask", 16),
         min_cbm_bits=_integer(f"{directory}/min_cbm_bits"),
         num_closids=_integer(f"{directory}/num_closids"),
         shareable_bits=_integer(f"{directory}/shareable_bits", 16),
-        sparse_masks=(sparse or "0").strip() == "1",
+        sparse_masks=takes_gaps if sparse is None else sparse.strip() == "1",
     )
 
 

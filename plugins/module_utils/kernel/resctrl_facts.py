@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,9 +17,16 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel.resctrl 
 
 FLAGS = ("rdt_a", "cat_l3", "cat_l2", "cdp_l3", "mba", "cqm_llc", "cqm_occup_llc", "cqm_mbm_total", "cqm_mbm_local")
 NEEDED_FLAGS = ("cat_l3", "mba")
-# Linux 6.16 moved the file system out of the architecture's code.
-CONFIG = ("CONFIG_X86_CPU_RESCTRL", "CONFIG_RESCTRL_FS")
+# Any of these has it. The names of Linux before 5.1 and 4.20 are among them, and those of Arm.
+CONFIG = (
+    "CONFIG_X86_CPU_RESCTRL",
+    "CONFIG_RESCTRL_FS",
+    "CONFIG_ARM64_MPAM",
+    "CONFIG_X86_RESCTRL",
+    "CONFIG_INTEL_RDT",
+)
 _ARGUMENTS = ("rdt=", "resctrl")
+_RDT = "the kernel argument rdt=l3cat,mba"
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,7 @@ class Host:
 
     vendor: str
     flags: tuple[str, ...]
+    x86: bool
     virtual: bool
     file_system: bool
     config: Mapping[str, bool] | None
@@ -50,6 +59,7 @@ def read_host(proc_root: str = procfs.PROC_ROOT, boot_root: str = "/boot") -> Ho
     return Host(
         vendor=vendor,
         flags=tuple(name for name in FLAGS if name in flags),
+        x86=bool(flags),
         virtual="hypervisor" in flags,
         file_system="resctrl" in file_systems,
         config=_config(proc_root, boot_root),
@@ -97,7 +107,8 @@ def missing(host: Host, state: State | None, mount_point: str = resctrl.MOUNT_PO
 
 def _before_mount(host: Host, mount_point: str) -> list[Missing]:
     found = []
-    lacking = [name for name in NEEDED_FLAGS if name not in host.flags]
+    # Only x86 has flags for it; elsewhere a kernel that offers the file system has found what it needs.
+    lacking = [name for name in NEEDED_FLAGS if name not in host.flags] if host.x86 else []
     if lacking:
         where = "this virtual machine's CPU" if host.virtual else "the CPU"
         advice = (
@@ -112,8 +123,9 @@ def _before_mount(host: Host, mount_point: str) -> list[Missing]:
             Missing("kernel arguments", f"{' '.join(disabled)} switches features off", "remove it, then reboot")
         )
     if not host.file_system:
-        config = f" ({CONFIG[0]} is not set)" if host.config and not host.config[CONFIG[0]] else ""
-        advice = "boot a kernel that has it" if config else "add the kernel argument rdt=l3cat,mba, then reboot"
+        without = host.config is not None and not any(host.config.values())
+        config = f" ({CONFIG[0]} is not set)" if without else ""
+        advice = "boot a kernel that has it" if without or not host.x86 else f"add {_RDT}, then reboot"
         found.append(Missing("kernel", f"the running kernel does not offer resctrl{config}", advice))
     if not found:
         found.append(Missing("mount", f"resctrl is not mounted on {mount_point}", "mount it with resctrl_mount"))
@@ -123,6 +135,7 @@ def _before_mount(host: Host, mount_point: str) -> list[Missing]:
 def _mounted(host: Host, state: State) -> list[Missing]:
     found = []
     hint = "add the kernel argument rdt={0}, then reboot; some CPUs and firmwares do not have it"
+    hint = hint if host.x86 else "use a processor and firmware that have it"
     if state.info.cache is None:
         found.append(Missing("L3", "the mounted resctrl has no info/L3", hint.format("l3cat")))
     if state.info.bandwidth is None:
@@ -141,12 +154,13 @@ def table(lacks: Sequence[Missing]) -> list[str]:
     return [f"{what:<{widths[0]}}  {why:<{widths[1]}}  {advice}" for what, why, advice in rows] if lacks else []
 
 
-def counters(directory: str) -> dict[str, dict[str, int | None]]:
+def counters(directory: str) -> dict[str, dict[str, int | float | None]]:
     """Return the monitoring counters of a group by cache (as named by the kernel) and event.
 
-    Occupancy and traffic are in bytes. None where the kernel says Unavailable, Error or Unassigned.
+    Occupancy and traffic are in bytes, energy is in joules with decimals. None where the kernel says Unavailable, Error
+    or Unassigned.
     """
-    found: dict[str, dict[str, int | None]] = {}
+    found: dict[str, dict[str, int | float | None]] = {}
     below = f"{directory}/mon_data"
     for cache in sorted(os.listdir(below)) if os.path.isdir(below) else []:
         events = sorted(name for name in os.listdir(f"{below}/{cache}") if os.path.isfile(f"{below}/{cache}/{name}"))
@@ -154,9 +168,11 @@ def counters(directory: str) -> dict[str, dict[str, int | None]]:
     return found
 
 
-def _counter(path: str) -> int | None:
+def _counter(path: str) -> int | float | None:
     try:
         text = resctrl.read(path).strip()
     except ResctrlError:
         return None
+    if re.fullmatch(r"[0-9]+\.[0-9]+", text):
+        return float(text)
     return int(text) if text.isdigit() else None

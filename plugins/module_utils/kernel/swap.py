@@ -14,6 +14,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils import commands
 
 PROC_ROOT = "/proc"
 _ESCAPED = re.compile(r"\\([0-7]{3})")
+# How lxcfs tells a container how much swap it may use; there is nothing to switch.
+_NO_AREA = "virtual"
 _TIMEOUT_S = 600.0
 
 Run = Callable[..., commands.Result]
@@ -38,6 +40,8 @@ def parse(text: str) -> tuple[Area, ...]:
     found = []
     for line in text.splitlines()[1:]:
         fields = line.split()
+        if fields[1:2] == [_NO_AREA]:
+            continue
         try:
             name = _ESCAPED.sub(lambda match: chr(int(match.group(1), 8)), fields[0])
             found.append(Area(name, int(fields[-3]) * 1024, int(fields[-2]) * 1024, int(fields[-1])))
@@ -48,13 +52,21 @@ def parse(text: str) -> tuple[Area, ...]:
     return tuple(sorted(found, key=lambda area: -area.priority))
 
 
-def areas(proc_root: str = PROC_ROOT) -> tuple[Area, ...]:
-    """Return the areas in use; none where the kernel has no swap. Raises SwapError."""
+def _text(proc_root: str) -> str:
     try:
-        text = files.read_text_or_none(os.path.join(proc_root, "swaps"))
+        return files.read_text_or_none(os.path.join(proc_root, "swaps")) or ""
     except files.FilesError as exc:
         raise SwapError(str(exc)) from exc
-    return parse(text or "")
+
+
+def areas(proc_root: str = PROC_ROOT) -> tuple[Area, ...]:
+    """Return the areas in use; none where the kernel has no swap. Raises SwapError."""
+    return parse(_text(proc_root))
+
+
+def is_elsewhere(proc_root: str = PROC_ROOT) -> bool:
+    """Tell whether a container is shown swap that only its machine can switch. Raises SwapError."""
+    return any(line.split()[1:2] == [_NO_AREA] for line in _text(proc_root).splitlines()[1:])
 
 
 def switch_off(path: str, run: Run = commands.run) -> None:

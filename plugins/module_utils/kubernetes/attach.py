@@ -83,11 +83,23 @@ class Node:
 
 
 def prefix(program: str, kubeconfig: str, context: str) -> tuple[str, ...]:
-    """Return what reaches the cluster. Raises AttachError where there is no such kubeconfig."""
-    path = os.path.expanduser(kubeconfig)
-    if not os.path.isfile(path):
-        raise AttachError(f"kubeconfig {path}: is not there; correct kubernetes_kubeconfig")
-    return (program, "--kubeconfig", path, *(("--context", context) if context else ()))
+    """Return what reaches the cluster. Raises AttachError where there is no such kubeconfig.
+
+    ``kubeconfig`` may be several files, as the variable KUBECONFIG has them: kubectl puts them together, and passes
+    over those that are not there. Its option takes one only.
+    """
+    paths = [os.path.expanduser(path) for path in kubeconfig.split(os.pathsep) if path]
+    if not any(os.path.isfile(path) for path in paths):
+        raise AttachError(f"kubeconfig {os.pathsep.join(paths)}: is not there; correct kubernetes_kubeconfig")
+    chosen = ("--context", context) if context else ()
+    if len(paths) > 1:
+        return ("env", f"KUBECONFIG={os.pathsep.join(paths)}", program, *chosen)
+    return (program, "--kubeconfig", paths[0], *chosen)
+
+
+def _place(cluster: Kubectl) -> str:
+    """Return the kubeconfig of what ``prefix`` returned."""
+    return cluster.argv[2] if cluster.argv[1] == "--kubeconfig" else cluster.argv[1].partition("=")[2]
 
 
 def current_context(cluster: Kubectl, wanted: str) -> str:
@@ -96,14 +108,14 @@ def current_context(cluster: Kubectl, wanted: str) -> str:
     names = bare.call("config", "get-contexts", "-o", "name").stdout.split()
     if wanted and wanted not in names:
         raise AttachError(
-            f"context {wanted}: is not in {cluster.argv[2]}, which has {', '.join(names) or 'none'}; correct "
+            f"context {wanted}: is not in {_place(cluster)}, which has {', '.join(names) or 'none'}; correct "
             "kubernetes_context"
         )
     if wanted:
         return wanted
     text = bare.call("config", "view", "-o", "jsonpath={.current-context}").stdout.strip()
     if not text:
-        raise AttachError(f"{cluster.argv[2]}: has no current context; set kubernetes_context")
+        raise AttachError(f"{_place(cluster)}: has no current context; set kubernetes_context")
     return text
 
 
@@ -147,7 +159,8 @@ def node_of(raw: Mapping[str, Any]) -> Node:
         runtime_version=found.group(2) if found else "",
         kernel=info["kernelVersion"],
         architecture=info["architecture"],
-        addresses={item["type"]: item["address"] for item in status.get("addresses", [])},
+        # The first of a kind is the primary one; a node with two families has two.
+        addresses={item["type"]: item["address"] for item in reversed(status.get("addresses") or [])},
         labels=dict(raw["metadata"].get("labels") or {}),
     )
 

@@ -81,8 +81,8 @@ class Host:
         """Return what decides how programs are configured here. Raises CgroupError, MountsError."""
         status = procfs.read_text(f"{self.proc_root}/self/status") or ""
         effective = next((line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), "0")
-        mountinfo = procfs.read_text(f"{self.proc_root}/self/mountinfo") or ""
-        root_line = next((line for line in mountinfo.splitlines() if line.split(" ")[4] == "/"), "")
+        lines = mounts.lines(mounts.table(self.proc_root))
+        root_line = next((line for line in lines if line.split(" ")[4] == "/"), "")
         may_lower = bool(int(effective, 16) >> _CAP_SYS_RESOURCE & 1)
         return {
             "cap_sys_resource": may_lower,

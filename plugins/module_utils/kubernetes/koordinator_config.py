@@ -19,7 +19,12 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.kube
     Kubectl,
     wait,
 )
-from ansible_collections.colocation.testbed.plugins.module_utils.policy import koordinator, validation
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import (
+    koordinator,
+    koordinator_overrides,
+    validation,
+    validation_pairs,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.policy import koordinator_gates as gates
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabulary import SECTIONS
 
@@ -68,7 +73,7 @@ def prepare(cluster: Kubectl, order: Order) -> Task:
     Raises PolicyError for a policy that isn't good, ConfigError for one that would have no effect here, GatesError for
     wrong feature gates, and KubectlError.
     """
-    data = koordinator.render(order.policy, _WHERE) if order.policy else {}
+    data = _data(order) if order.policy else {}
     found = _judge(cluster, order)
     live = cluster.get("configmap", names.CONFIG_MAP, order.namespace)
     ours = {OWNER_LABEL: OWNER, **({RUN_LABEL: order.run_id} if order.run_id else {})}
@@ -76,6 +81,18 @@ def prepare(cluster: Kubectl, order: Order) -> Task:
     had = {} if live is None else {key: text for key, text in (live.get("data") or {}).items() if key in SECTIONS}
     patch = None if live is None else _patch(live, data, labels)
     return Task(order.namespace, data, labels, patch, _shown(had), _shown(data), found)
+
+
+def _data(order: Order) -> dict[str, str]:
+    """Return the ConfigMap's sections; for Koordinator's own validation, what it looks for beside them."""
+    data = koordinator.render(order.policy, _WHERE)
+    if not order.validated:
+        return data
+    alone = validation_pairs.alone(order.policy, _WHERE)
+    if alone:
+        raise validation.PolicyError(alone)
+    # It compares shares of the network with the system's section, and refuses the first where that is missing.
+    return {**data, "system-config": data.get("system-config", "{}")} if "resource-qos-config" in data else data
 
 
 def _judge(cluster: Kubectl, order: Order) -> tuple[str, ...]:
@@ -87,7 +104,8 @@ def _judge(cluster: Kubectl, order: Order) -> tuple[str, ...]:
         if node is None:
             raise ConfigError(f"node {name}: is not in the cluster; look with: kubectl get nodes")
         labels = node["metadata"].get("labels") or {}
-        for item in gates.findings(order.policy, labels, switched, completed(order.host, node)):
+        effects = gates.findings(order.policy, labels, switched, completed(order.host, node))
+        for item in (*effects, *koordinator_overrides.findings(order.policy, node)):
             told[item.text] = item.kind
     refused = [f"{_WHERE}.{text}" for text, kind in told.items() if kind == gates.FAIL]
     if refused:

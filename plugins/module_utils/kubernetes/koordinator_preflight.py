@@ -32,6 +32,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.koor
 )
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes.kubectl import Kubectl, shown
 from ansible_collections.colocation.testbed.plugins.module_utils.policy import koordinator_gates as gates
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import koordinator_overrides
 
 _OLDEST, _NEWEST_TRIED = (1, 20), (1, 35)
 _SKIPPED_LABEL = "control-plane"
@@ -212,9 +213,14 @@ def _effect(cluster: Cluster, order: Order) -> Iterator[tuple[str, str]]:
     for item in cluster.nodes:
         name = item["metadata"]["name"]
         labels = item["metadata"].get("labels") or {}
-        manager = (cluster.kubelets.get(name) or {}).get("cpuManagerPolicy")
-        host = koordinator_config.completed(gates.Host(cpu_manager=manager), item)
-        for found in gates.findings(order.policy, labels, switched, host) if name in order.nodes else ():
+        kubelet = cluster.kubelets.get(name) or {}
+        known = gates.Host(cpu_manager=kubelet.get("cpuManagerPolicy"), cgroup_driver=kubelet.get("cgroupDriver"))
+        host = koordinator_config.completed(known, item)
+        effects = (
+            *gates.findings(order.policy, labels, switched, host),
+            *koordinator_overrides.findings(order.policy, item),
+        )
+        for found in effects if name in order.nodes else ():
             yield found.kind, f"node {name}: policy.{found.text}"
 
 

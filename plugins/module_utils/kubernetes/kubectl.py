@@ -25,7 +25,31 @@ _CALL_TIMEOUT_S = 60.0
 _POLL_S = 1.0
 _FORBIDDEN = re.compile(r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]*)"(?P<rest>[^\n]*)')
 _UNKNOWN_KIND = re.compile(r"doesn't have a resource type|no matches for kind|could not find the requested resource")
+# What stands before the line that kubectl fails with is the words of the program that gives the credentials.
+_PROGRAM_FAILED = re.compile(r"executable \S+ failed with exit code \d+")
 _CAUSES = (
+    (
+        re.compile(r"exec: executable \S+ not found"),
+        "the program that gives the credentials is not there for this user",
+        "config view --minify",
+    ),
+    (_PROGRAM_FAILED, "the program that gives the credentials failed", "config view --minify"),
+    (
+        re.compile(r"auth plugin has been removed|[Nn]o Auth Provider found"),
+        "the kubeconfig has credentials of a kind that kubectl knows no more",
+        "config view --minify",
+    ),
+    (
+        re.compile(r"unable to read (?:client-cert|client-key|certificate-authority)|error: open \S+: "),
+        "a file that the kubeconfig names cannot be read",
+        "config view --minify",
+    ),
+    (
+        re.compile(r"server localhost:8080 was refused"),
+        "kubectl has found no kubeconfig, or no cluster in it",
+        "config view --minify",
+    ),
+    (re.compile(r"proxyconnect"), "the proxy to the API server does not answer", "config view --minify"),
     (
         re.compile(r"context \"?([^\" ]+)\"? does not exist|context was not found"),
         "has no such context",
@@ -80,7 +104,7 @@ class Kubectl:
 
     def error(self, words: Sequence[str], printed: str) -> KubectlError:
         """Return what kubectl printed as one sentence, with the command to look with."""
-        shown = " ".join(["kubectl", *words[:3]])
+        shown = " ".join(["kubectl", *words[: words.index("-o") if "-o" in words[:3] else 3]])
         denied = _FORBIDDEN.search(printed)
         if denied:
             verb, resource = denied["verb"], denied["resource"]
@@ -91,8 +115,10 @@ class Kubectl:
         if _UNKNOWN_KIND.search(printed):
             return UnknownKindError(f"{shown}: {_last(printed)}; look with: kubectl api-resources")
         for pattern, why, look in _CAUSES:
-            if pattern.search(printed):
-                return KubectlError(f"{shown}: {why} ({_last(printed)}); look with: kubectl {look}")
+            found = pattern.search(printed)
+            if found:
+                said = _line(printed, found.start(), pattern is _PROGRAM_FAILED)
+                return KubectlError(f"{shown}: {why} ({said}); look with: kubectl {look}")
         return KubectlError(f"{shown}: {_last(printed)}; look with: {shown}")
 
     def get(self, resource: str, name: str, namespace: str = "") -> dict[str, Any] | None:
@@ -170,6 +196,14 @@ def _place(namespace: str) -> tuple[str, ...]:
 def _last(printed: str) -> str:
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     return lines[-1].rstrip(".") if lines else "it printed no error"
+
+
+def _line(printed: str, place: int, with_words_before: bool) -> str:
+    """Return the line of a place in what was printed, on demand with the line before it."""
+    begin = printed.rfind("\n", 0, place) + 1
+    line = printed[begin:].partition("\n")[0].strip().rstrip(".")
+    before = _last(printed[:begin]) if with_words_before and printed[:begin].strip() else ""
+    return f"{before}; {line}" if before else line
 
 
 def listing(objects: Iterable[Mapping[str, Any]]) -> str:

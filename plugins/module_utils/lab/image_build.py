@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Callable
 
 from ansible_collections.colocation.testbed.plugins.module_utils import apt_sources, cache_directory, commands, files
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import procfs
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import mounts, procfs
 from ansible_collections.colocation.testbed.plugins.module_utils.lab import drivers, image, image_kernel
 from ansible_collections.colocation.testbed.plugins.module_utils.lab.image import ImageError, Recipe
 
@@ -156,8 +156,10 @@ def _remove_unfinished(store: Store) -> None:
 
 def _remove(folder: str, proc_root: str = procfs.PROC_ROOT) -> None:
     """Remove a build directory, unless something is mounted in it: that would be the machine's own devices."""
-    mounts = files.read_text(os.path.join(proc_root, "self/mountinfo")).splitlines()
-    inside = [line.split()[4] for line in mounts if line.split()[4].startswith(f"{folder}/")]
+    try:
+        inside = [item.point for item in mounts.read(proc_root) if item.point.startswith(f"{folder}/")]
+    except mounts.MountsError as exc:
+        raise ImageError(str(exc)) from exc
     if inside:
         raise ImageError(f"{inside[0]}: is still mounted; unmount it, then remove {folder}")
     shutil.rmtree(folder)

@@ -19,6 +19,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     cpu_list,
     cpuidle,
     listeners,
+    mounts,
     pm_qos,
     processes,
     procfs,
@@ -28,7 +29,10 @@ from ansible_collections.colocation.testbed.plugins.module_utils.node import spe
 
 _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+~-]*")
 _MACHINES = re.compile(r"QEMU|KVM|VMware|VirtualBox|Xen|Amazon EC2|Google|Alibaba|Virtual Machine")
+# What clouds rent as a whole machine has their name in its firmware all the same: m6g.metal, c5n.metal-32xl.
+_WHOLE_MACHINES = re.compile(r"\.metal|-metal|Bare ?Metal", re.IGNORECASE)
 _VERSION_TIMEOUT_S = 10.0
+_EMULATOR = "fuse.lxcfs"
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ def _read(path: str) -> str | None:
 def cpu_model(cpuinfo: str) -> str:
     """Return the processor's name in the text of /proc/cpuinfo; architectures differ in the field that has it."""
     fields = dict(_fields(cpuinfo))
-    for key in ("model name", "cpu model", "Model", "Processor", "CPU part"):
+    for key in ("model name", "cpu model", "Model Name", "Model", "Processor", "CPU part", "cpu", "uarch", "vendor_id"):
         if fields.get(key):
             return fields[key]
     return "unknown"
@@ -67,16 +71,15 @@ def _fields(text: str) -> list[tuple[str, str]]:
 def virtualization(cpuinfo: str, roots: Roots) -> str:
     """Return `none`, or the product name that the firmware gives, or `unknown hypervisor`.
 
-    A hint only: the CPU flag `hypervisor` exists on x86 alone, elsewhere the firmware's vendor is all there is.
+    A hint only: the CPU flag `hypervisor` exists on x86 alone, where it decides; elsewhere the firmware's vendor is
+    all there is, which clouds give their whole machines too.
     """
     product = _read(f"{roots.sys}/class/dmi/id/product_name") or ""
     vendor = _read(f"{roots.sys}/class/dmi/id/sys_vendor") or ""
     kind = _read(f"{roots.sys}/hypervisor/type") or ""
-    flagged = any(key == "flags" and "hypervisor" in value.split() for key, value in _fields(cpuinfo))
-    known = re.search(
-        r"QEMU|KVM|VMware|VirtualBox|Xen|Amazon EC2|Google|Alibaba|Virtual Machine", f"{vendor} {product}"
-    )
-    if not (flagged or kind or known):
+    flags = next((value.split() for key, value in _fields(cpuinfo) if key == "flags"), [])
+    known = not flags and _MACHINES.search(f"{vendor} {product}") and not _WHOLE_MACHINES.search(product)
+    if not ("hypervisor" in flags or kind or known):
         return "none"
     return f"{vendor} {product}".strip() or kind or "unknown hypervisor"
 
@@ -100,12 +103,48 @@ def _read_only(path: str) -> bool:
 
 
 def control_groups(roots: Roots) -> dict[str, Any]:
-    """Return `cgroup` (v1, hybrid, v2, or None where there is no cpu controller) and `cgroup_controllers`."""
+    """Return `cgroup` (v1, hybrid, v2, or None where there is no cpu controller), why, and what it has."""
     try:
         layout = cgroup.detect(roots.proc)
-    except cgroup.CgroupError:
-        return {"cgroup": None, "cgroup_controllers": {}}
-    return {"cgroup": layout.version, "cgroup_controllers": controllers(layout)}
+    except cgroup.CgroupError as exc:
+        return {"cgroup": None, "cgroup_problem": str(exc), "cgroup_controllers": {}, "container_cpus": None}
+    return {
+        "cgroup": layout.version,
+        "cgroup_problem": None,
+        "cgroup_controllers": controllers(layout),
+        "container_cpus": container_cpus(layout),
+    }
+
+
+def container_cpus(layout: cgroup.Layout) -> str | None:
+    """Return the CPUs that a container is held to; None on a machine itself, whose root group has no such file on v2.
+
+    A container sees all CPUs of its machine as online. On v1 the root group of a machine has all of them.
+    """
+    found = layout.find("cpuset")
+    if found is None:
+        return None
+    wanted = _read(f"{found.mount}/cpuset.cpus")
+    names = ("cpuset.cpus.effective",) if found.version == 2 else ("cpuset.effective_cpus", "cpuset.cpus")
+    return None if wanted is None else next((text for name in names if (text := _read(f"{found.mount}/{name}"))), None)
+
+
+def emulated(roots: Roots) -> list[str]:
+    """Return the files of the kernel that somebody else answers for, as lxcfs does in containers."""
+    try:
+        found = {item.point for item in mounts.read(roots.proc) if item.fs_type == _EMULATOR}
+    except mounts.MountsError:
+        return []
+    return sorted(point for point in found if point.startswith(("/proc/", "/sys/")))
+
+
+def knows_processes() -> bool:
+    """Tell whether a process can be held by a descriptor, so that no signal goes to a later one with its number."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):
+        return False
+    return True
 
 
 def programs(wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Any] | None]:
@@ -125,7 +164,9 @@ def _version(argv: list[str]) -> str | None:
         done = commands.run(argv, timeout_s=_VERSION_TIMEOUT_S, check=False)
     except commands.CommandError:
         return None
-    found = _VERSION.search(done.stdout + done.stderr)
+    # What comes after the first line is about compilers and libraries, which have versions of their own.
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    found = _VERSION.search(lines[0]) if lines else None
     return found.group(0) if found else None
 
 
@@ -187,6 +228,17 @@ def distribution(roots: Roots) -> str:
     return names.get("PRETTY_NAME", "unknown").strip('"')
 
 
+def processors(online: frozenset[int], roots: Roots) -> dict[str, Any]:
+    """Return the CPUs, whether they share cores, and the time that was stolen from each where the kernel counts it."""
+    times = procfs.parse_cpu_times(_read(f"{roots.proc}/stat") or "", os.sysconf("SC_CLK_TCK"))
+    return {
+        "online_cpus": quantity.format_cpu_list(online),
+        "cpu_count": len(online),
+        "smt": _read(f"{roots.sys}/devices/system/cpu/smt/active") == "1",
+        "steal_s": {str(cpu): value["steal_s"] for cpu, value in times.items() if "steal_s" in value},
+    }
+
+
 def collect(state_dir: str, wanted: Mapping[str, Sequence[str]], roots: Roots | None = None) -> dict[str, Any]:
     """Return all facts. Raises CpuListError or ProcError where /sys or /proc are not those of a Linux host."""
     places = roots or Roots()
@@ -194,23 +246,21 @@ def collect(state_dir: str, wanted: Mapping[str, Sequence[str]], roots: Roots | 
     online = cpu_list.online(places.sys)
     first = min(online)
     memory = procfs.parse_meminfo(_read(f"{places.proc}/meminfo") or "")
-    times = procfs.parse_cpu_times(_read(f"{places.proc}/stat") or "", os.sysconf("SC_CLK_TCK"))
     name = os.uname()
     return {
         "kernel": name.release,
         "architecture": name.machine,
         "distribution": distribution(places),
         "cpu_model": cpu_model(cpuinfo),
-        "online_cpus": quantity.format_cpu_list(online),
-        "cpu_count": len(online),
-        "smt": _read(f"{places.sys}/devices/system/cpu/smt/active") == "1",
+        **processors(online, places),
         **control_groups(places),
         "memory_bytes": memory.get("MemTotal"),
         "memory_available_bytes": memory.get("MemAvailable"),
         "virtualization": virtualization(cpuinfo, places),
-        "steal_s": {str(cpu): value["steal_s"] for cpu, value in times.items()},
         "uptime_s": float((_read(f"{places.proc}/uptime") or "0").split()[0]),
         "load_average": [float(word) for word in (_read(f"{places.proc}/loadavg") or "0 0 0").split()[:3]],
+        "emulated_files": emulated(places),
+        "process_descriptors": knows_processes(),
         "psi": psi.is_available(places.proc),
         "pm_qos": latency_constraint(places),
         "cpuidle": idle(first, places),

@@ -5,19 +5,17 @@
 
 from __future__ import annotations
 
-from ansible_collections.colocation.testbed.plugins.module_utils import files
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, procfs
 
 
 class OwnGroupError(Exception):
     """There are no such groups here; the text says what to do."""
 
 
-def find() -> tuple[str, str]:
+def find(proc_root: str = procfs.PROC_ROOT) -> tuple[str, str]:
     """Return where version 2 is mounted, and the directory of this process's group in it. Raises OwnGroupError."""
-    mount = next((item.mount for item in cgroup.detect().hierarchies if item.version == 2), "")
-    for line in files.read_text("/proc/self/cgroup").splitlines() if mount else []:
-        number, _controllers, path = line.split(":", 2)
-        if number == "0":
-            return mount, mount + path.rstrip("/")
-    raise OwnGroupError("control groups: no cgroup2 is mounted, which groups of classes need; mount one")
+    unified = next((item for item in cgroup.detect(proc_root).hierarchies if item.version == 2), None)
+    paths = procfs.parse_group_paths(procfs.read_text(f"{proc_root}/self/cgroup") or "")
+    if unified is None or "" not in paths:
+        raise OwnGroupError("control groups: no cgroup2 is mounted, which groups of classes need; mount one")
+    return unified.mount, unified.mount + cgroup.path_in(paths, unified).rstrip("/")

@@ -17,8 +17,9 @@ GONE = {"alive": False, "group": None}
 class SupervisedProcess:
     """Tells whether a supervised process lives, and in which group it is."""
 
-    def __init__(self, pid_file: str, prefix: str, proc_root: str) -> None:
-        """Take the pid file; `prefix` is the group root of this host as /proc/<pid>/cgroup shows it."""
+    def __init__(self, layout: cgroup.Layout, pid_file: str, prefix: str, proc_root: str) -> None:
+        """Take the pid file; `prefix` is the group root of this host below the hierarchy of the CPUs."""
+        self._cpu = layout.hierarchy("cpu")
         self._pid_file = pid_file
         self._prefix = prefix
         self._proc_root = proc_root
@@ -49,10 +50,10 @@ class SupervisedProcess:
 
     def _group(self) -> str | None:
         paths = procfs.parse_group_paths(self._groups.read_text() or "")
-        path = next((path for names, path in paths.items() if "cpu" in names.split(",")), paths.get(""))
-        if path is None or not path.startswith(self._prefix):
-            return path
-        return path[len(self._prefix) :]
+        if not paths:
+            return None
+        path = cgroup.path_in(paths, self._cpu)
+        return path[len(self._prefix) :] if path.startswith(self._prefix) else path
 
 
 class ProcessesOfGroup:

@@ -23,6 +23,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import (
     cgroup,
     cpu_list,
     cpuidle,
+    links,
     pm_qos,
     procfs,
     psi,
@@ -110,7 +111,7 @@ def _process_reader(
     if not how.get("pid_file"):
         raise SampleError(f"sample: process {name}: has neither pid_file nor group_path; give one of them")
     prefix = f"/{places.root}/" if places.root else "/"
-    return SupervisedProcess(str(how["pid_file"]), prefix, proc_root)
+    return SupervisedProcess(layout, str(how["pid_file"]), prefix, proc_root)
 
 
 class Sampler:
@@ -126,6 +127,7 @@ class Sampler:
         self._stat = KeptFile(f"{spec.proc_root}/stat")
         self._memory = KeptFile(f"{spec.proc_root}/meminfo")
         self._net = KeptFile(f"{spec.proc_root}/self/net/dev")
+        self._outermost = links.Outermost()
         self._pm_qos = KeptFile(spec.pm_qos_device)
         self._psi = {name: KeptFile(f"{spec.proc_root}/pressure/{name}") for name in psi.RESOURCES}
         self._groups = {name: GroupReader(layout, places.of(name), spec.proc_root) for name in names}
@@ -163,8 +165,9 @@ class Sampler:
 
     def _read_net(self) -> dict[str, int | None]:
         counters = procfs.parse_net_dev(self._net.read_text() or "")
-        wanted = self._spec.interface
-        chosen = [item for name, item in counters.items() if (name != "lo" if wanted is None else name == wanted)]
+        interface = self._spec.interface
+        wanted = self._outermost.among(counters) if interface is None else frozenset({interface})
+        chosen = [item for name, item in counters.items() if name in wanted]
         if not chosen:
             return {"rx_bytes": None, "tx_bytes": None}
         return {"rx_bytes": sum(item.rx_bytes for item in chosen), "tx_bytes": sum(item.tx_bytes for item in chosen)}

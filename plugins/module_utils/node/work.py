@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, procfs
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import cgroup, links, procfs
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.group_counters import GroupReader
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.kept_file import KeptFile, read_fresh
 from ansible_collections.colocation.testbed.plugins.module_utils.node.group_places import GroupPlaces
@@ -65,7 +65,7 @@ class IoBytes:
         self._ended = 0
 
     def read(self) -> float | None:
-        """Return the sum over living and ended processes, or None where the group cannot be read."""
+        """Return the sum over living and ended processes, or None where group or figures cannot be read."""
         content = read_fresh(self._procs)
         if content is None:
             return None
@@ -79,17 +79,19 @@ class IoBytes:
             else:
                 self._files.pop(pid).close()
                 self._ended += self._last.pop(pid, 0)
+        if pids and not self._last and not self._ended:
+            # A kernel without CONFIG_TASK_IO_ACCOUNTING, or a container that may not look.
+            return None
         return float(self._ended + sum(self._last.values()))
 
 
-def net_bytes(interface: str | None, content: bytes | None) -> float | None:
-    """Return bytes received and sent by an interface, or by all but the loopback where none is named."""
+def net_bytes(interface: str | None, content: bytes | None, outermost: links.Outermost) -> float | None:
+    """Return bytes received and sent by an interface, or by the host, each packet once, where none is named."""
     if content is None:
         return None
     counters = procfs.parse_net_dev(content.decode("ascii", "replace"))
-    chosen = [counters[interface]] if interface in counters else []
-    if interface is None:
-        chosen = [item for name, item in counters.items() if name != "lo"]
+    wanted = outermost.among(counters) if interface is None else frozenset({interface})
+    chosen = [item for name, item in counters.items() if name in wanted]
     return float(sum(item.rx_bytes + item.tx_bytes for item in chosen)) if chosen else None
 
 
@@ -105,8 +107,8 @@ def reader(how: Mapping[str, Any], layout: cgroup.Layout, places: GroupPlaces, n
 
         return frames
     if kind == "net_bytes":
-        interface = how.get("interface")
-        return lambda: net_bytes(interface, net.read())
+        interface, outermost = how.get("interface"), links.Outermost()
+        return lambda: net_bytes(interface, net.read(), outermost)
     if kind in ("cpu_time", "io_bytes"):
         group = places.of(_needed(how, "group"))
         if kind == "io_bytes":

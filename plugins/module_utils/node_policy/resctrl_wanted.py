@@ -19,6 +19,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils.policy import r
 
 # AMD counts in eighths of GB/s.
 _AMD_UNIT_MB_PER_S = 125
+# With mba_MBps the kernel counts in units of 2^20 bytes (mbm_bw_count in fs/resctrl/monitor.c).
+_MB, _KERNELS_MB = 10**6, 2**20
 _CACHE_KEYS = ("l3_mask", "l3_cat_range_start_percent", "l3_cat_range_end_percent")
 
 
@@ -96,7 +98,7 @@ class Resolver:
                 f"resctrl group {raw['name'] or '(root)'}: mba_mb_per_s {value} is not 1 or more; raise it"
             )
         if info.mba_mbps:
-            return value
+            return max(value * _MB // _KERNELS_MB, 1)
         if info.bandwidth is not None and not info.bandwidth.linear:
             return max(value // _AMD_UNIT_MB_PER_S, info.bandwidth.minimum, 1)
         self._skip(raw, "mba_mb_per_s", "resctrl is not mounted with mba_MBps; use mba_percent, or mount it so")

@@ -124,7 +124,7 @@ def slo_differences(
     applications = overlay.strategy(policy, APPLICATIONS, labels)
     wanted_list = list(applications.get("applications") or ())
     read_list = list(spec.get("hostApplications") or ())
-    if read_list != wanted_list:
+    if not _same(read_list, wanted_list):
         key = applications.path("applications")
         found.append(Difference("spec.hostApplications", read_list, wanted_list, key))
     return tuple(found)
@@ -148,6 +148,8 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _same(one: Any, other: Any) -> bool:
     """Tell whether two values mean the same; the API server writes quantities in a form of its own."""
+    if isinstance(one, list) or isinstance(other, list):
+        return bool(_bare(one) == _bare(other))
     if one == other:
         return type(one) is type(other) or not (isinstance(one, bool) or isinstance(other, bool))
     if isinstance(one, str) and isinstance(other, str):
@@ -156,6 +158,16 @@ def _same(one: Any, other: Any) -> bool:
         except quantity.QuantityError:
             return False
     return False
+
+
+def _bare(value: Any) -> Any:
+    """Return a value without what the manager leaves out or writes as empty: texts, lists and mappings that are."""
+    if isinstance(value, Mapping):
+        below = {name: _bare(item) for name, item in value.items()}
+        return {name: item for name, item in below.items() if item is not None} or None
+    if isinstance(value, (list, tuple)):
+        return [_bare(item) for item in value] or None
+    return None if value == "" else value
 
 
 def collect_differences(

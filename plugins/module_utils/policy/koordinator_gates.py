@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Feature gates of Koordinator's agent, and what a policy needs of them and of the node to have any effect.
 
-A strategy acts only when the agent's gate is on *and* the policy enables it. Names and defaults are those of v1.8.0.
+A strategy acts only when the agent's gate is on *and* the policy enables it. Names and defaults are those of v1.8.0;
+what older versions lack is in koordinator_versions.
 """
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.colocation.testbed.plugins.module_utils.policy import overlay, vocabulary_qos
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import (
+    koordinator_versions,
+    overlay,
+    vocabulary_qos,
+)
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation_values import suggest
 
 _ON = (
@@ -32,6 +37,21 @@ _OFF = (
     *("TCNetworkQoS", "Resctrl", "GPUEnvInject", "RDMADeviceInject"),
 )
 GATES: Mapping[str, bool] = {**dict.fromkeys(_ON, True), **dict.fromkeys(_OFF, False)}
+_MANAGER_ON = (
+    *("PodMutatingWebhook", "PodValidatingWebhook", "ElasticMutatingWebhook", "ElasticValidatingWebhook"),
+    "WebhookFramework",
+)
+_MANAGER_OFF = (
+    *("NodeMutatingWebhook", "NodeValidatingWebhook", "ConfigMapValidatingWebhook", "ReservationMutatingWebhook"),
+    *("ColocationProfileSkipMutatingResources", "ColocationProfileSkipValidatingPriority", "MultiQuotaTree"),
+    *("ElasticQuotaIgnorePodOverhead", "ElasticQuotaGuaranteeUsage", "ElasticQuotaEnableUpdateResourceKey"),
+    *("ElasticQuotaEvaluationTransformPod", "DisableDefaultQuota", "SupportParentQuotaSubmitPod"),
+    *("EnableQuotaAdmission", "EnableSyncGPUSharedResource", "ColocationProfileController"),
+    *("ValidatePodDeviceResource", "EnablePodEnhancedValidator", "DisablePVCReservation", "PriorityTransformer"),
+    *("PreemptionPolicyTransformer", "ReplaceResourcesTransformer"),
+)
+MANAGER_GATES: Mapping[str, bool] = {**dict.fromkeys(_MANAGER_ON, True), **dict.fromkeys(_MANAGER_OFF, False)}
+_PROGRAMS: Mapping[str, Mapping[str, bool]] = {"agent": GATES, "manager": MANAGER_GATES}
 _GROUPS = ("AllAlpha", "AllBeta")
 FAIL, WARN = "fail", "warn"
 _MIN_CPUS_OF_CPUSET = 2
@@ -51,6 +71,7 @@ class Host:
     group_identity: bool | None = None
     burst_above_quota: bool | None = None
     cpu_manager: str | None = None
+    cgroup_driver: str | None = None
 
 
 @dataclass(frozen=True)
@@ -61,24 +82,37 @@ class Finding:
     text: str
 
 
-def parse(features: str, where: str = "features") -> dict[str, bool]:
-    """Return every gate with its value, from a text such as ``BECPUEvict=true,CPUBurst=false``.
+def parse(
+    features: str, where: str = "features", version: str = koordinator_versions.NEWEST, program: str = "agent"
+) -> dict[str, bool]:
+    """Return every gate of the agent or the manager with its value, from a text such as ``BECPUEvict=true``.
 
-    Raises GatesError for an unknown gate (the agent would not start) and for values other than true and false.
+    Raises GatesError for an unknown gate (the program would not start) and for values other than true and false.
     """
-    found = dict(GATES)
+    if not isinstance(features, str):
+        raise GatesError(f"{where}: {features!r} is not text; write 'NAME=true,OTHER=false'")
+    found = {name: is_on for name, is_on in _PROGRAMS[program].items() if _is_there(name, version)}
+    known = sorted(found)
     for item in filter(None, (part.strip() for part in features.split(","))):
-        name, _equals, value = item.partition("=")
-        if name not in GATES and name not in _GROUPS:
+        name, _equals, value = (part.strip() for part in item.partition("="))
+        if name in _PROGRAMS[program] and name not in found:
             raise GatesError(
-                f"{where}: {name!r} is no feature gate of Koordinator's agent; {suggest(name, sorted(GATES))}"
+                f"{where}: {name} is a feature gate from {koordinator_versions.GATES_SINCE[name]} on, and "
+                f"the {program} of Koordinator {version} does not start with it; remove it"
             )
+        if name not in known and name not in _GROUPS:
+            raise GatesError(f"{where}: {name!r} is no feature gate of Koordinator's {program}; {suggest(name, known)}")
         if value not in ("true", "false"):
             raise GatesError(f"{where}: {item!r} says neither true nor false; write {name}=true or {name}=false")
         if name in _GROUPS:
             raise GatesError(f"{where}: {name} switches on what is not meant; name the gates that you want one by one")
         found[name] = value == "true"
     return found
+
+
+def _is_there(gate: str, version: str) -> bool:
+    since = koordinator_versions.GATES_SINCE.get(gate)
+    return since is None or koordinator_versions.is_there(since, version)
 
 
 def findings(
@@ -90,6 +124,8 @@ def findings(
         *_burst(overlay.strategy(policy, "cpu-burst-config", labels), gates, host),
         *_qos(overlay.strategy(policy, "resource-qos-config", labels, presets=False), gates, host),
         *_system(overlay.strategy(policy, "system-config", labels), gates),
+        *_colocation(overlay.strategy(policy, "colocation-config", labels), gates),
+        *_normalization(overlay.strategy(policy, "cpu-normalization-config", labels), gates),
     )
 
 
@@ -99,11 +135,12 @@ def _gate(name: str, gates: Mapping[str, bool], path: str) -> Iterator[Finding]:
         yield Finding(FAIL, text)
 
 
-_EVICTION: Mapping[str, str] = {
-    "cpuEvictBESatisfactionLowerPercent": "BECPUEvict",
-    "cpuEvictThresholdPercent": "CPUEvict",
-    "cpuAllocatableEvictThresholdPercent": "CPUAllocatableEvict",
-    "memoryAllocatableEvictThresholdPercent": "MemoryAllocatableEvict",
+# Threshold to the gate whose plugin reads it, and the key without which that plugin does nothing ("": none).
+_EVICTION: Mapping[str, tuple[str, str]] = {
+    "cpuEvictBESatisfactionLowerPercent": ("BECPUEvict", "cpuEvictBESatisfactionUpperPercent"),
+    "cpuEvictThresholdPercent": ("CPUEvict", "evictEnabledPriorityThreshold"),
+    "cpuAllocatableEvictThresholdPercent": ("CPUAllocatableEvict", "allocatableEvictPriorityThreshold"),
+    "memoryAllocatableEvictThresholdPercent": ("MemoryAllocatableEvict", "allocatableEvictPriorityThreshold"),
 }
 
 
@@ -126,11 +163,26 @@ def _threshold(strategy: overlay.Strategy, gates: Mapping[str, bool], host: Host
             f"{where}: kubelet's CPU manager is static and writes the same cpusets, so pods may fail to start; write "
             "cfsQuota, or set kubelet's cpuManagerPolicy to none",
         )
-    for key, gate in _EVICTION.items():
+    if strategy.get("cpuSuppressPolicy") == "cfsQuota" and host.cgroup_driver == "systemd":
+        yield Finding(
+            WARN,
+            f"{where}: kubelet's cgroup driver is systemd, which lifts the quota of best effort whenever kubelet "
+            "writes its shares, once a minute; write cpuset, or look at the quota during the measurement",
+        )
+    yield from _eviction(strategy, gates)
+
+
+def _eviction(strategy: overlay.Strategy, gates: Mapping[str, bool]) -> Iterator[Finding]:
+    for key, (gate, needed) in _EVICTION.items():
         if strategy.get(key) is not None:
             yield from _gate(gate, gates, strategy.path(key))
+            yield from _needed(strategy, needed, key)
     if "memoryEvictThresholdPercent" in {names[-1] for names in strategy.given}:
-        yield from _gate("BEMemoryEvict", gates, strategy.path("memoryEvictThresholdPercent"))
+        key = "memoryEvictThresholdPercent"
+        if not gates.get("MemoryEvict"):
+            yield from _gate("BEMemoryEvict", gates, strategy.path(key))
+        elif not gates.get("BEMemoryEvict"):
+            yield from _needed(strategy, "evictEnabledPriorityThreshold", key)
     if strategy.get("cpuEvictPolicy") == "evictByAllocatable":
         yield Finding(
             WARN,
@@ -142,6 +194,14 @@ def _threshold(strategy: overlay.Strategy, gates: Mapping[str, bool], host: Host
             WARN,
             f"{strategy.path('cpuEvictBESatisfactionLowerPercent')}: is missing while the gate BECPUEvict is on; the "
             "agent evicts nothing and logs a warning a second",
+        )
+
+
+def _needed(strategy: overlay.Strategy, needed: str, key: str) -> Iterator[Finding]:
+    if strategy.get(needed) is None:
+        yield Finding(
+            FAIL,
+            f"{strategy.path(key)}: the agent evicts nothing by it without {needed}; add {needed}, or remove {key}",
         )
 
 
@@ -175,6 +235,12 @@ def _qos(strategy: overlay.Strategy, gates: Mapping[str, bool], host: Host) -> I
                 yield Finding(
                     FAIL, f"{where}: Koordinator limits disks on cgroup v1 only, and the node has v2; remove it"
                 )
+        if strategy.get(name, "networkQOS", "enable") is True:
+            gate = _NETWORK_GATES[strategy.get("policies", "netQOSPolicy")]
+            yield from _gate(gate, gates, strategy.path(name, "networkQOS", "enable"))
+
+
+_NETWORK_GATES: Mapping[str, str] = {"tc": "TCNetworkQoS", "terway-qos": "TerwayQoS"}
 
 
 def _cpu_qos(
@@ -205,3 +271,13 @@ def _cpu_qos(
 def _system(strategy: overlay.Strategy, gates: Mapping[str, bool]) -> Iterator[Finding]:
     if strategy.given:
         yield from _gate("SystemConfig", gates, strategy.path(*min(strategy.given)))
+
+
+def _colocation(strategy: overlay.Strategy, gates: Mapping[str, bool]) -> Iterator[Finding]:
+    if strategy.get("enable") is True and strategy.get("metricMemoryCollectPolicy") == "usageWithHotPageCache":
+        yield from _gate("ColdPageCollector", gates, strategy.path("metricMemoryCollectPolicy"))
+
+
+def _normalization(strategy: overlay.Strategy, gates: Mapping[str, bool]) -> Iterator[Finding]:
+    if strategy.get("enable") is True:
+        yield from _gate("CPUNormalization", gates, strategy.path("enable"))

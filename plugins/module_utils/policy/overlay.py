@@ -24,6 +24,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabula
 )
 
 _PROFILE = ("name", "nodeSelector")
+# The section whose node entries stand for the cluster's values, instead of lying over them.
+_REPLACED = "host-application-config"
 
 
 class OverlayError(Exception):
@@ -112,7 +114,10 @@ def strategy(policy: Mapping[str, Any], section: str, labels: Mapping[str, str],
     prefix = ".".join(filter(None, (section, shape.cluster)))
     given = _given(cluster, (), prefix)
     number, entry = _first(whole.get(shape.entries) or (), labels)
-    if entry is not None:
+    if entry is not None and section == _REPLACED:
+        values = {"applications": [], **entry}
+        given = _given(entry, (), f"{section}.{shape.entries}[{number}]")
+    elif entry is not None:
         switched_off = section == "colocation-config" and values.get("enable") is not True
         values = merge(values, {**entry, "enable": False} if switched_off else entry)
         given = {**given, **_given(entry, (), f"{section}.{shape.entries}[{number}]")}

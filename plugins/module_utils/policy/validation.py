@@ -116,6 +116,8 @@ def _node(item: Any, node: Node, path: str, engine: str) -> Iterator[str]:
         for name, value in item.items():
             if not isinstance(name, str) or not name:
                 yield f"{path}: {validation_values.shown(name)} is not a key; write text in quotes"
+            elif node.keys:
+                yield from validation_values.problems(name, Leaf(node.keys), path, engine)
             yield from _node(value, node.value, f"{path}.{name}", engine)
     else:
         yield from _mapping(item, node, path, engine)

@@ -15,6 +15,12 @@ from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.vocabulary_types import STATIC, Leaf
 
 _LABEL = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?\Z")
+_LABEL_KEY = re.compile(
+    r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*/)?"
+    r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z"
+)
+_MAX_PREFIX = 253
+_INT64 = 2**63
 _SHOWN = 60
 
 
@@ -41,6 +47,7 @@ def problems(value: Any, leaf: Leaf, path: str, engine: str) -> Iterator[str]:
         "choice": _choice,
         "text": _text,
         "label": _label,
+        "label_key": _label_key,
         "duration": _duration,
         "quantity": _quantity,
         "share": _share,
@@ -72,6 +79,8 @@ def _whole(value: Any, leaf: Leaf) -> Iterator[str]:
         yield f"{shown(value)} is above {leaf.high}; write a number{_range(leaf)}"
     elif leaf.low is not None and value < leaf.low:
         yield f"{shown(value)} is below {leaf.low}; write a number{_range(leaf)}"
+    elif not -_INT64 <= value < _INT64:
+        yield f"{shown(value)} does not fit into 64 bits; write a smaller number"
 
 
 def _number(value: Any, leaf: Leaf) -> Iterator[str]:
@@ -100,6 +109,15 @@ def _label(value: Any, _leaf: Leaf) -> Iterator[str]:
         yield (
             f"{shown(value)} is not the value of a label; write text in quotes, up to 63 letters, digits and - _ ., "
             "a letter or digit at both ends"
+        )
+
+
+def _label_key(value: Any, _leaf: Leaf) -> Iterator[str]:
+    good = isinstance(value, str) and _LABEL_KEY.match(value)
+    if not good or len(value.rpartition("/")[0]) > _MAX_PREFIX:
+        yield (
+            f"{shown(value)} is not the key of a label, so the entry would match no node; write a name of up to 63 "
+            "letters, digits and - _ ., if need be with a domain and / before it"
         )
 
 

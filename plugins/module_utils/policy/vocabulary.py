@@ -34,9 +34,9 @@ QOS_CLASSES = ("LSE", "LSR", "LS", "BE", "SYSTEM")
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 SELECTOR: Mapping[str, Node] = {
-    "matchLabels": MapOf(Leaf("label")),
+    "matchLabels": MapOf(Leaf("label"), keys="label_key"),
     "matchExpressions": ListOf(
-        {"key": Leaf("text"), "operator": choice(None, *_OPERATORS), "values": ListOf(Leaf("label"))},
+        {"key": Leaf("label_key"), "operator": choice(None, *_OPERATORS), "values": ListOf(Leaf("label"))},
         ("key", "operator"),
     ),
 }
@@ -86,7 +86,7 @@ _THRESHOLD: Mapping[str, Node] = {
     "cpuAllocatableEvictLowerPercent": reading(None, 0),
     "memoryAllocatableEvictThresholdPercent": reading(None, 0),
     "memoryAllocatableEvictLowerPercent": reading(None, 0),
-    "evictEnabledPriorityThreshold": reading(None, None),
+    "evictEnabledPriorityThreshold": reading(None, -(2**31), 2**31 - 1),
     "allocatableEvictPriorityThreshold": reading(None, 0, 7999),
 }
 

@@ -47,10 +47,11 @@ class ListOf:
 
 @dataclass(frozen=True)
 class MapOf:
-    """A mapping whose keys are the user's."""
+    """A mapping whose keys are the user's; ``keys`` is the kind of leaf that they are, "" for any text."""
 
     value: Node
     engines: tuple[str, ...] = LATER
+    keys: str = ""
 
 
 Node = Union[Leaf, ListOf, MapOf, Mapping[str, "Node"]]

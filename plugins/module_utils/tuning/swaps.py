@@ -34,13 +34,14 @@ def resolve(setting: Setting, roots: Roots) -> tuple[tuple[Switch, ...], str]:
         raise TuningError(f"{setting.value!r} is not one of disabled, enabled; write one of these")
     on = setting.value == "enabled"
     try:
-        used = swap.areas(roots.proc)
+        used, elsewhere = swap.areas(roots.proc), swap.is_elsewhere(roots.proc)
     except swap.SwapError as exc:
         raise TuningError(str(exc)) from exc
     if setting.name == ALL:
         if on:
             raise TuningError("'all' can only be disabled; name the device or file that is to be enabled")
-        return tuple(Switch(area.path, on, area) for area in used), ""
+        why = "this host is a container, whose swap is its machine's; set it there" if elsewhere and not used else ""
+        return tuple(Switch(area.path, on, area) for area in used), why
     if not setting.name.startswith("/"):
         raise TuningError(f"{setting.name!r} is not 'all' or the path of a device or file; write one of these")
     # The kernel lists an area by its real path, fstab by a link such as /dev/disk/by-uuid/….

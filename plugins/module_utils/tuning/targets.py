@@ -138,8 +138,13 @@ def _cpufreq(file: str) -> Callable[[Setting, Roots], Resolved]:
         if not all(os.path.exists(policy.file(file)) for policy in found):
             return _absent(f"the frequency driver has no {file}")
         for policy in found:
-            allowed = policy.allowed(file)
+            allowed = tuple(name for name in policy.allowed(file) if name != cpufreq.FIRMWARE_PREFERENCE)
             number = file == cpufreq.ENERGY_PREFERENCE and setting.value.isdigit() and int(setting.value) <= 255
+            if file == cpufreq.ENERGY_PREFERENCE and setting.value == cpufreq.FIRMWARE_PREFERENCE:
+                raise TuningError(
+                    f"{setting.value!r} is never shown by the kernel, so that nobody can tell whether it is set; write "
+                    f"the one that the firmware has chosen, of {', '.join(allowed)}"
+                )
             if allowed and setting.value not in allowed and not number:
                 raise TuningError(f"{setting.value!r} is not among {', '.join(allowed)}, which {policy.path} takes")
         return Resolved(tuple(Target(policy.file(file), knob.WORDS, setting.value) for policy in found))
@@ -168,7 +173,8 @@ def _idle_states(setting: Setting, roots: Roots) -> Resolved:
         for state in cpuidle.states(cpu, os.path.join(roots.sys, cpufreq.CPU_FOLDER)):
             path = os.path.join(os.path.dirname(state.usage_path), "disable")
             if os.path.exists(path):
-                targets.append(Target(path, knob.WORDS, str(int(state.latency_us > int(setting.value)))))
+                too_long = state.latency_us is None or state.latency_us > int(setting.value)
+                targets.append(Target(path, knob.WORDS, str(int(too_long))))
     return Resolved(tuple(targets)) if targets else _absent("the kernel shows no idle states of these CPUs")
 
 
@@ -197,11 +203,15 @@ def _rps(setting: Setting, roots: Roots) -> Resolved:
     mask = cpu_mask.format_mask(cpu_list.parse(_wanted_cpus(setting, roots)))
     folder = os.path.join(roots.sys, "class/net")
     names = sorted(name for name in _listed(folder) if fnmatch.fnmatchcase(name, setting.name))
-    paths = [path for name in names for path in sorted(glob.glob(f"{glob.escape(folder)}/{name}/queues/rx-*/rps_cpus"))]
+    paths = [path for name in names for path in _queues(folder, name)]
     if not paths:
         return _absent(f"no interface {setting.name!r} has receive queues in {folder}")
     why = "interfaces come after the files that are written at boot; apply again after it"
     return Resolved(tuple(Target(path, knob.MASK, mask) for path in paths), keeper="", unkept=why)
+
+
+def _queues(folder: str, name: str) -> list[str]:
+    return sorted(glob.glob(f"{glob.escape(os.path.join(folder, name))}/queues/rx-*/rps_cpus"))
 
 
 def _listed(folder: str) -> list[str]:

@@ -19,6 +19,7 @@ import yaml
 
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import koordinator_names as names
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import objects
+from ansible_collections.colocation.testbed.plugins.module_utils.policy import koordinator_versions
 from ansible_collections.colocation.testbed.plugins.plugin_utils.kubernetes import koordinator_pods as pods
 from ansible_collections.colocation.testbed.plugins.plugin_utils.kubernetes import koordinator_values as chart
 
@@ -50,10 +51,22 @@ _GATES: Mapping[str, tuple[str, bool, str]] = {
     "/validate-configmap": ("ConfigMapValidatingWebhook", False, ""),
 }
 _FAILURE_POLICY, _TIMEOUT_S = "Ignore", 30
+# Version to a definition's file that it has, and a key in there that no older version's has ("": the file itself).
+_SINCE: Mapping[str, tuple[str, str]] = {
+    "1.7.0": ("scheduling.koordinator.sh_clusternetworktopologies.yaml", ""),
+    "1.8.0": ("slo.koordinator.sh_nodeslos.yaml", "cpuAllocatableEvictThresholdPercent"),
+}
 
 
 class ManifestsError(Exception):
     """A tree of manifests cannot be used; the text says which file, what is wrong, and what to do."""
+
+
+def _bases(root: Path) -> Path:
+    found = root / "config" / "crd" / "bases"
+    if not found.is_dir():
+        raise ManifestsError(f"{root}: has no config/crd/bases; give the directory of Koordinator's sources")
+    return found
 
 
 def load(root: Path) -> list[dict[str, Any]]:
@@ -61,9 +74,7 @@ def load(root: Path) -> list[dict[str, Any]]:
 
     ``root`` has ``config/``. Raises ManifestsError.
     """
-    config = root / "config"
-    if not (config / "crd" / "bases").is_dir():
-        raise ManifestsError(f"{root}: has no config/crd/bases; give the directory of Koordinator's sources")
+    config = _bases(root).parents[1]
     found: list[dict[str, Any]] = []
     for folder in FOLDERS:
         for path in sorted((config / folder).glob("*.yaml")):
@@ -93,6 +104,19 @@ def _patched(item: dict[str, Any], patches: list[dict[str, Any]]) -> dict[str, A
     if not more:
         return item
     return {**item, "webhooks": [{**hook, **more.get(hook["name"], {})} for hook in item["webhooks"]]}
+
+
+def check_version(root: Path, version: str) -> None:
+    """Raise ManifestsError for the sources of another version: its definitions drop keys, its programs stop."""
+    for since, (name, key) in _SINCE.items():
+        path = _bases(root) / name
+        is_there = path.is_file() and key in path.read_text(encoding="utf-8", errors="replace")
+        if is_there != koordinator_versions.is_there(since, version):
+            age = "older than" if not is_there else "newer than"
+            raise ManifestsError(
+                f"koordinator_source {root}: is {age} koordinator_version {version} by {path.name}; give the sources "
+                "of that version, or set koordinator_version"
+            )
 
 
 def named(name: str) -> str:
@@ -132,7 +156,9 @@ def _set(item: dict[str, Any], values: Mapping[str, Any], pull_policy: str) -> d
     elif kind == "ConfigMap" and name == "scheduler-config":
         pods.load_thresholds(item, values.get("loadThresholds") or {})
     elif kind == "Service":
-        item["spec"]["ports"][0]["targetPort"] = (values["manager"].get("webhook") or {}).get("port", 9876)
+        item["spec"]["ports"][0]["targetPort"] = (values["manager"].get("webhook") or {}).get(
+            "port", chart.WEBHOOK_PORT
+        )
     if kind in ("ClusterRoleBinding", "RoleBinding"):
         item["roleRef"]["name"] = named(item["roleRef"]["name"])
         for subject in item["subjects"]:

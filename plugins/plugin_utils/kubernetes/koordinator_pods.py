@@ -22,7 +22,7 @@ _DIRECTORIES: Mapping[str, str] = {
     "pod-resources-proxy": "podResourcesProxyPath",
 }
 _METRIC_VOLUME = "metric-db-path"
-_AGENT_PORT, _HEALTH_PORT = 9316, 8000
+_AGENT_PORT, _HEALTH_PORT, _METRICS_PORT = 9316, 8000, 8080
 _DEFAULT_FEATURES = "BECPUEvict=true,BEMemoryEvict=true,CgroupReconcile=true,Accelerators=true"
 
 
@@ -37,6 +37,9 @@ def settle(item: dict[str, Any], component: str, values: Mapping[str, Any], pull
         container["resources"] = own["resources"]
     if values.get("imagePullSecrets"):
         spec["imagePullSecrets"] = values["imagePullSecrets"]
+    level = (own.get("log") or {}).get("level")
+    if level is not None:
+        _argument(container, "v", str(level))
     if component == chart.AGENT:
         _agent(spec, container, own)
         return
@@ -49,6 +52,12 @@ def settle(item: dict[str, Any], component: str, values: Mapping[str, Any], pull
     if component == chart.MANAGER:
         spec["serviceAccountName"] = "koord-manager"
         _manager(container, own, values)
+    if component == chart.SCHEDULER:
+        for name, key in (("port", "port"), ("feature-gates", "featureGates")):
+            if own.get(key):
+                _argument(container, name, str(own[key]))
+        if own.get("port") and "readinessProbe" in container:
+            container["readinessProbe"]["httpGet"]["port"] = own["port"]
 
 
 def _argument(container: dict[str, Any], name: str, value: str) -> None:
@@ -64,12 +73,21 @@ def _argument(container: dict[str, Any], name: str, value: str) -> None:
 def _manager(container: dict[str, Any], own: Mapping[str, Any], values: Mapping[str, Any]) -> None:
     _argument(container, "feature-gates", values.get("featureGates") or "")
     port = (own.get("healthProbe") or {}).get("port", _HEALTH_PORT)
+    metrics = own.get("metrics") or {}
+    _argument(container, "health-probe-addr", f":{port}")
+    _argument(container, "metrics-addr", f"{metrics.get('addr', '')}:{metrics.get('port', _METRICS_PORT)}")
+    if own.get("resyncPeriod") is not None:
+        _argument(container, "sync-period", str(own["resyncPeriod"]))
     # Ready is when the webhooks answer, not when there are metrics.
     container["readinessProbe"] = {"httpGet": {"path": "readyz", "port": port}}
     policy = ((values.get("webhookConfiguration") or {}).get("failurePolicy") or {}).get("pods", "Ignore")
+    environment = {
+        "WEBHOOK_CONFIGURATION_FAILURE_POLICY_PODS": policy,
+        "WEBHOOK_PORT": str((own.get("webhook") or {}).get("port", chart.WEBHOOK_PORT)),
+    }
     for variable in container["env"]:
-        if variable["name"] == "WEBHOOK_CONFIGURATION_FAILURE_POLICY_PODS":
-            variable["value"] = policy
+        if variable["name"] in environment:
+            variable["value"] = environment[variable["name"]]
 
 
 def _agent(spec: dict[str, Any], container: dict[str, Any], own: Mapping[str, Any]) -> None:
@@ -77,6 +95,8 @@ def _agent(spec: dict[str, Any], container: dict[str, Any], own: Mapping[str, An
     _argument(container, "addr", f":{(own.get('metrics') or {}).get('port', _AGENT_PORT)}")
     if own.get("nodeAffinity"):
         spec["affinity"] = own["nodeAffinity"]
+    if own.get("runtimeClassName"):
+        spec["runtimeClassName"] = own["runtimeClassName"]
     directories = own.get("hostDirs") or {}
     if directories.get("koordletSockDir"):
         _argument(container, "runtime-hooks-host-endpoint", f"{directories['koordletSockDir']}/koordlet.sock")

@@ -8,6 +8,7 @@ Helm ignores keys that a chart does not know, so a misspelled one would do nothi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from ansible_collections.colocation.testbed.plugins.module_utils.policy import koordinator_gates as gates
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.overlay import merge
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation_values import suggest
+from ansible_collections.colocation.testbed.plugins.plugin_utils.kubernetes import koordinator_chart
 
 MANAGER, AGENT, SCHEDULER, DESCHEDULER = "manager", "koordlet", "scheduler", "descheduler"
 COMPONENTS: Mapping[str, str] = {
@@ -26,6 +28,7 @@ COMPONENTS: Mapping[str, str] = {
 """Component to kind and name of its workload, by either method."""
 NEEDED = (MANAGER, AGENT)
 NAMESPACE = "koordinator-system"
+WEBHOOK_PORT = 9876
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 # A label that no node has: the chart has no switch for this component.
 _NOWHERE = {
@@ -35,65 +38,9 @@ _NOWHERE = {
         }
     }
 }
-_CRDS = (
-    *("managed", "clustercolocationprofiles", "devices", "elasticquotaprofiles", "elasticquotas", "nodemetrics"),
-    *("nodeslos", "noderesourcetopologies", "recommendations", "reservations", "podgroups", "podmigrationjobs"),
-    *("clusternetworktopologies", "scheduleexplanations"),
-)
-_HOST_DIRS = (
-    *("kubeletConfigDir", "kubeletLibDir", "koordProxyRegisterDir", "koordletSockDir", "predictionCheckpointDir"),
-    *("koordletTSDBDir", "podResourcesProxyPath"),
-)
-_IMAGE = {"repository": None, "tag": None}
-_PLACED = {"hostNetwork": None, "nodeAffinity": None, "nodeSelector": None, "tolerations": None}
-_DEPLOYMENT: Mapping[str, Any] = {
-    "log": {"level": None},
-    "replicas": None,
-    "image": _IMAGE,
-    "resources": None,
-    **_PLACED,
-}
-# None: whatever stands below is the chart's to take as it is.
-_KEYS: Mapping[str, Any] = {
-    "crds": dict.fromkeys(_CRDS),
-    "installation": {"namespace": None, "roleListGroups": None},
-    "featureGates": None,
-    "imageRepositoryHost": None,
-    "imagePullSecrets": None,
-    "koordlet": {
-        "image": _IMAGE,
-        "resources": None,
-        "features": None,
-        "log": {"level": None},
-        "hostDirs": dict.fromkeys(_HOST_DIRS),
-        "runtimeClassName": None,
-        "nodeAffinity": None,
-        "metrics": {"port": None},
-        "enableServiceMonitor": None,
-    },
-    "manager": {
-        **_DEPLOYMENT,
-        "webhook": {"port": None},
-        "metrics": {"addr": None, "port": None},
-        "healthProbe": {"port": None},
-        "resyncPeriod": None,
-    },
-    "webhookConfiguration": {
-        "failurePolicy": dict.fromkeys(("pods", "elasticquotas", "nodeStatus", "nodes", "reservations")),
-        "timeoutSeconds": None,
-    },
-    "serviceAccount": {"annotations": None},
-    "scheduler": {
-        **_DEPLOYMENT,
-        **dict.fromkeys(("port", "featureGates", "compatible122FeatureGates", "compatibleBelow122FeatureGates")),
-        "enableJobPreemption": None,
-    },
-    "descheduler": {**_DEPLOYMENT, "port": None, "featureGates": None},
-    "deviceDaemon": {"image": _IMAGE, "resources": None, "log": {"level": None}, "nodeAffinity": None},
-}
-_LATER = {"scheduler": {"deviceShare": None, "monitorEnabled": None}, "descheduler": {"monitorEnabled": None}}
-KEYS: Mapping[str, Mapping[str, Any]] = {"1.7.0": _KEYS, "1.8.0": merge(_KEYS, _LATER)}
-"""Version of the chart to the keys that its values may have."""
+KEYS = koordinator_chart.KEYS
+_VALIDATION = "ConfigMapValidatingWebhook"
+_VERSION = re.compile(r"v?(\d+\.\d+)\.\d+\Z")
 
 
 class ValuesError(Exception):
@@ -107,7 +54,11 @@ class ValuesError(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user decides about an installation; ``extra`` are values of the chart, laid over all others."""
+    """What a user decides about an installation; ``extra`` are values of the chart, laid over all others.
+
+    ``method`` is manifests or helm; "" judges no value by what the method can do. ``validated``: whether the manager is
+    to check the policy too. ``source`` is a directory of Koordinator's sources, "" for those of the version.
+    """
 
     version: str
     image_host: str
@@ -119,6 +70,9 @@ class Settings:
     host_dirs: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    method: str = ""
+    validated: bool = False
+    source: str = ""
 
 
 def values(settings: Settings, where: str = "koordinator_") -> dict[str, Any]:
@@ -128,8 +82,14 @@ def values(settings: Settings, where: str = "koordinator_") -> dict[str, Any]:
     has, since the chart has no switches.
     """
     problems = list(_problems(settings, where))
+    if not problems:
+        problems = list(_together(settings, where))
     if problems:
         raise ValuesError(problems)
+    return _merged(settings)
+
+
+def _merged(settings: Settings) -> dict[str, Any]:
     tag = settings.image_tag or f"v{settings.version}"
     found: dict[str, Any] = {
         "imageRepositoryHost": settings.image_host,
@@ -165,31 +125,65 @@ def _problems(settings: Settings, where: str) -> Iterator[str]:
             yield f"{where}resources.{name}: is not a component; {suggest(name, sorted(COMPONENTS))}"
     if not 1 <= settings.replicas <= 10:
         yield f"{where}replicas: {settings.replicas} is out of range; write a number from 1 to 10"
-    if not settings.image_host or "://" in settings.image_host or settings.image_host.endswith("/"):
-        yield f"{where}image_host: {settings.image_host!r} is no registry; write host or host:port, without a scheme"
-    for name, path in settings.host_dirs.items():
-        if name not in _HOST_DIRS:
-            yield f"{where}host_dirs.{name}: is not known; {suggest(name, sorted(_HOST_DIRS))}"
-        elif not path.startswith("/"):
-            yield f"{where}host_dirs.{name}: {path!r} is no absolute path; write one"
+    for name in settings.host_dirs:
+        if name not in koordinator_chart.HOST_DIRS:
+            yield f"{where}host_dirs.{name}: is not known; {suggest(name, sorted(koordinator_chart.HOST_DIRS))}"
+    manifests = settings.method == "manifests"
+    yield from koordinator_chart.problems(settings.extra, settings.version, f"{where}values", manifests)
+
+
+def _together(settings: Settings, where: str) -> Iterator[str]:
+    """Check the values as they are in the end, whichever of the user's variables gives them."""
+    found = _merged(settings)
+
+    def given(path: str, variable: str) -> str:
+        return variable if koordinator_chart.lookup(settings.extra, path) is None else f"{where}values.{path}"
+
+    host, place = found["imageRepositoryHost"], given("imageRepositoryHost", f"{where}image_host")
+    if not host or "://" in host or host.endswith("/"):
+        yield f"{place}: {host!r} is no registry; write host or host:port, without a scheme"
+    if found["installation"]["namespace"] != NAMESPACE:
+        yield (
+            f"{where}values.installation.namespace: {found['installation']['namespace']!r} is not where this "
+            f"collection looks for Koordinator; remove it, or write {NAMESPACE}"
+        )
+    if not found[MANAGER]["replicas"]:
+        yield f"{where}values.manager.replicas: 0 leaves nobody who admits pods and offers resources; write 1 or more"
+    for name, path in found[AGENT]["hostDirs"].items():
+        if path and not path.startswith("/"):
+            place = given(f"koordlet.hostDirs.{name}", f"{where}host_dirs.{name}")
+            yield f"{place}: {path!r} is no absolute path; write one"
+    for name in COMPONENTS:
+        yield from _tag(found[name]["image"]["tag"], settings, given(f"{name}.image.tag", f"{where}image_tag"))
+    agent = given("koordlet.features", f"{where}features")
+    manager = given("featureGates", f"{where}manager_gates")
+    yield from _gates(settings, found[AGENT]["features"], agent, "agent")
+    yield from _gates(settings, found["featureGates"], manager, "manager")
+
+
+def _gates(settings: Settings, text: str, where: str, program: str) -> Iterator[str]:
     try:
-        gates.parse(settings.features, f"{where}features")
+        found = gates.parse(text, where, settings.version, program)
     except gates.GatesError as exc:
         yield str(exc)
-    yield from _unknown(settings.extra, KEYS[settings.version], f"{where}values", settings.version)
+        return
+    if settings.validated and found.get(_VALIDATION) is False:
+        yield (
+            f"koordinator_validate_on_server: nobody validates while the manager's feature gate {_VALIDATION} is off; "
+            f"add {_VALIDATION}=true to {where}"
+        )
 
 
-def _unknown(given: Mapping[str, Any], known: Mapping[str, Any], where: str, version: str) -> Iterator[str]:
-    for name, value in given.items():
-        if name not in known:
-            yield f"{where}.{name}: is no value of chart {version}, which ignores it; {suggest(name, sorted(known))}"
-        elif isinstance(known[name], Mapping):
-            if isinstance(value, Mapping):
-                yield from _unknown(value, known[name], f"{where}.{name}", version)
-            else:
-                yield f"{where}.{name}: is {type(value).__name__}, not a mapping; write its keys below it"
+def _tag(tag: str, settings: Settings, where: str) -> Iterator[str]:
+    is_version = _VERSION.match(tag)
+    if is_version and is_version[1] != settings.version.rpartition(".")[0]:
+        yield (
+            f"{where}: {tag!r} is another version than koordinator_version {settings.version}, whose arguments and "
+            "definitions it does not know; remove it, or set koordinator_version"
+        )
 
 
 def workloads(settings: Settings) -> list[str]:
-    """Return kind and name of what must be ready after an installation."""
-    return [COMPONENTS[name] for name in COMPONENTS if name in settings.components]
+    """Return kind and name of what must be ready after an installation. Expects settings that have values."""
+    found = _merged(settings)
+    return [text for name, text in COMPONENTS.items() if name == AGENT or found[name]["replicas"]]

@@ -40,11 +40,15 @@ def by_kubectl(
     timeout_s: float,
     run: Callable[..., commands.Result] = commands.run,
 ) -> Source:
-    """Return a source that asks kubectl. Its questions raise KubectlError."""
-    place = (["--kubeconfig", kubeconfig] if kubeconfig else []) + (["--context", context] if context else [])
+    """Return a source that asks kubectl. Its questions raise KubectlError.
+
+    ``kubeconfig`` may be several files; kubectl's option takes one only, its variable takes them all.
+    """
+    place = ["--context", context] if context else []
+    environment = {"KUBECONFIG": kubeconfig} if kubeconfig else {}
 
     def in_time(argv: Sequence[str], **more: Any) -> commands.Result:
-        return run(argv, **{**more, "timeout_s": timeout_s})
+        return run(argv, **{**more, "timeout_s": timeout_s, "environment": environment})
 
     cluster = Kubectl((*kubectl, *place), in_time)
     return Source(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ansible.release import __version__ as ansible_version
 
+from ansible_collections.colocation.testbed.plugins.plugin_utils import ranges
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import claim
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight.rows import Row
 
@@ -46,12 +47,21 @@ def groups(inventory: Mapping[str, Sequence[str]]) -> Iterator[Row]:
         found = ", ".join(hosts) or "no host"
         advice = f"put exactly one host into the group {group!r} of your inventory (there: {found})"
         yield _row(f"group {group}", "one host", found, len(hosts) == 1, advice)
+        yield from (_unnameable(host) for host in hosts if not ranges.HOST_NAME.fullmatch(host))
     both = set(inventory.get("tested", ())) & set(inventory.get("load", ()))
     if both:
         name = sorted(both)[0]
         yield _row(
             "groups", "two hosts", name, False, f"{name} is in both groups; the load must come from another host"
         )
+
+
+def _unnameable(host: str) -> Row:
+    advice = (
+        f"host {host!r}: its files are called after it; name it with letters, digits, dots, dashes and underscores "
+        "in the inventory, and put its address into ansible_host"
+    )
+    return _row("host's name", "a file's name", host, False, advice)
 
 
 def free(node: str) -> Row:

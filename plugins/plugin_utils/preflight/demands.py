@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible_collections.colocation.testbed.plugins.module_utils import quantity
 from ansible_collections.colocation.testbed.plugins.module_utils.policy.validation import PolicyError
-from ansible_collections.colocation.testbed.plugins.plugin_utils import definitions
+from ansible_collections.colocation.testbed.plugins.plugin_utils import definitions, ranges
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import preparation, substrates
 from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutorError
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import access
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SLOW_PAGES = "latency_service_slow_pages_pct"
 #: What requests are called in policies, and the roles whose variables hold them.
+_TASKS = ("latency_service_worker_processes", "batch_workload_threads")
 _ROLES = {"service": "latency_service", "batch": "batch_workload"}
 _SERVICE_PACKAGES = ["nginx"]
 PROCESS = "process"
@@ -125,6 +126,33 @@ def fit(
         if not in_pods:
             told.update(dict.fromkeys(_unfit(mode, requests, str(value("node_cpus") or ""), facts, found)))
     yield from (Row("modes", host.name, "fit this host", "don't fit", "missing", text) for text in told)
+
+
+def crowding(host: Host, facts: Mapping[str, Any], options: Mapping[str, Mapping[str, Any]]) -> Row:
+    """Return the row that says whether the workloads have to share CPUs, as colocation is about what that costs."""
+
+    def value(name: str) -> Any:
+        return host.variable(name, options.get(name, {}).get("default"))
+
+    tasks = {name: ranges.whole(value(name)) or 1 for name in _TASKS}
+    count = len(_measured(str(value("node_cpus") or ""), facts))
+    found = f"{' + '.join(map(str, tasks.values()))} on {count}"
+    if sum(tasks.values()) > count:
+        return Row("tasks on CPUs", host.name, "more than CPUs", found)
+    text = (
+        f"service and batch work have {sum(tasks.values())} tasks for {count} measured CPUs: they need not share one, "
+        "and foreign work is hard to see among so many; set node_cpus to fewer, or raise "
+        f"{' and '.join(tasks)}"
+    )
+    return Row("tasks on CPUs", host.name, "more than CPUs", found, "degraded", text)
+
+
+def _measured(cpus: str, facts: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the measured CPUs; all that are online where the list is not one, which another row says."""
+    try:
+        return quantity.parse_cpu_list(cpus or facts["online_cpus"])
+    except quantity.QuantityError:
+        return quantity.parse_cpu_list(facts["online_cpus"])
 
 
 def _unfit(

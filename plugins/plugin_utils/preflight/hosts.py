@@ -20,6 +20,7 @@ MIN_KERNEL = (5, 15)
 CONTROLLERS = ("cpu", "cpuset", "memory")
 #: A host whose load is above this share of its CPUs before anything was started is busy with something else.
 BUSY_SHARE = 0.5
+MEASURED_FILES = ("/proc/stat", "/sys/devices/system/cpu")
 #: Clocks that differ by more than this many seconds make samples and windows hard to match.
 MAX_CLOCK_OFFSET_S = 1.0
 
@@ -45,6 +46,8 @@ def check(facts: Mapping[str, Any], needs: Needs, clock_offset_s: float) -> Iter
     """Yield a row for everything that was looked at on a host."""
     yield _root(facts, needs)
     yield _kernel(facts, needs)
+    yield _processes(facts, needs)
+    yield _figures(facts, needs)
     yield from _cgroups(facts, needs)
     yield from _cpus(facts, needs)
     yield _pm_qos(facts, needs)
@@ -77,11 +80,26 @@ def _kernel(facts: Mapping[str, Any], needs: Needs) -> Row:
     return _row("kernel", needs, "5.15 or newer", str(facts["kernel"]), version >= MIN_KERNEL, advice, degrades=True)
 
 
+def _processes(facts: Mapping[str, Any], needs: Needs) -> Row:
+    good = bool(facts["process_descriptors"])
+    advice = "processes could not be ended safely; run Linux 5.3 or newer, and a Python that knows its pidfd_open"
+    return _row("process descriptors", needs, "present", "present" if good else "missing", good, advice)
+
+
+def _figures(facts: Mapping[str, Any], needs: Needs) -> Row:
+    """Return the row of the figures that a container may get from lxcfs instead: CPUs renumbered, never any steal."""
+    others = [path for path in facts["emulated_files"] if path.startswith(MEASURED_FILES)]
+    advice = (
+        f"{', '.join(others)} come from lxcfs, which numbers CPUs anew and hides stolen time; unmount them in this "
+        "container (umount), or measure on the machine itself"
+    )
+    return _row("CPU figures", needs, "the kernel's", "lxcfs's" if others else "the kernel's", not others, advice)
+
+
 def _cgroups(facts: Mapping[str, Any], needs: Needs) -> Iterator[Row]:
     version = facts["cgroup"]
     if version is None:
-        advice = "no hierarchy with a cpu controller is mounted; mount cgroup2 on /sys/fs/cgroup"
-        yield _row("control groups", needs, "v1, hybrid or v2", "none", False, advice)
+        yield _row("control groups", needs, "v1, hybrid or v2", "none", False, str(facts["cgroup_problem"]))
         return
     controllers = facts["cgroup_controllers"]
     for name in CONTROLLERS:
@@ -108,6 +126,21 @@ def _cpus(facts: Mapping[str, Any], needs: Needs) -> Iterator[Row]:
         absent = quantity.format_cpu_list(asked - online)
         advice = f"{variable} asks for CPU {absent}, online are {facts['online_cpus']}; change it in the inventory"
         yield _row(variable, needs, wanted, f"{facts['online_cpus']} online", asked <= online, advice)
+    yield from _container(facts, needs, online)
+
+
+def _container(facts: Mapping[str, Any], needs: Needs, online: set[int]) -> Iterator[Row]:
+    """Yield a row where a container may use a part of the CPUs that it sees, and others are to be measured."""
+    usable = set(quantity.parse_cpu_list(facts["container_cpus"] or facts["online_cpus"]))
+    try:
+        measured = set(quantity.parse_cpu_list(needs.cpus)) & online or online
+    except quantity.QuantityError:
+        return
+    if usable < online:
+        own = quantity.format_cpu_list(usable)
+        advice = f"this container may use CPU {own} only; set node_cpus to some of these"
+        wanted = needs.cpus or f"all of {facts['online_cpus']}"
+        yield _row("CPUs of the container", needs, wanted, own, measured <= usable, advice)
 
 
 def _pm_qos(facts: Mapping[str, Any], needs: Needs) -> Row:

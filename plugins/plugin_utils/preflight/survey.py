@@ -128,6 +128,8 @@ class Survey:
             in_pods = self._substrate != demands.PROCESS
             yield from demands.substrate(host, self._substrate, self._modes, self._definitions)
             yield from demands.fit(host, facts, self._options, self._modes, self._definitions, in_pods)
+            if not in_pods:
+                yield demands.crowding(host, facts, self._options)
 
     def of_lab(self, hostvars: Mapping[str, Any]) -> Iterator[Row]:
         """Yield the row of the lab, if there is one: its module says, in check mode, whether it can be made here."""

@@ -20,6 +20,11 @@ from tests.unit.plugins.plugin_utils.kubernetes.test_koordinator_manifests impor
 OURS = {"app.kubernetes.io/managed-by": "colocation-testbed", "colocation.testbed/run": "r1"}
 ROLE = {"ansible.builtin.include_role": {"name": "colocation.testbed.koordinator"}}
 RESET = {"ansible.builtin.include_role": {"name": "colocation.testbed.reset"}}
+# What the sources of 1.8.0 are known by.
+VERSION = {
+    "scheduling.koordinator.sh_clusternetworktopologies.yaml": "",
+    "slo.koordinator.sh_nodeslos.yaml": "# cpuAllocatableEvictThresholdPercent\n",
+}
 CPUSET = {"resource-threshold-config": {"clusterStrategy": {"enable": True, "cpuSuppressPolicy": "cpuset"}}}
 
 
@@ -41,6 +46,9 @@ class Cluster:
             path = place / "source" / "config" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"apiVersion: v1\n{text}" if text.startswith("kind:") else text, encoding="utf-8")
+        for name, text in VERSION.items():
+            with (place / "source/config/crd/bases" / name).open("a", encoding="utf-8") as file:
+                file.write(text)
         kubectl_standin.write(self.state, THEIRS)
 
     def play(self, task: dict[str, Any], *words: str, **more: Any) -> tuple[int, str]:

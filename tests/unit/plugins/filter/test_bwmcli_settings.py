@@ -50,8 +50,18 @@ def test_a_whole_configuration():
         ("bwmcli -s waterline 020mb", "'020mb' is not a rate"),
         ("bwmcli -s waterline 20Mb", "'20Mb' is not a rate"),
         ("bwmcli -S /sys/fs/cgroup/batch -1", "is not understood"),
+        # Of openEuler's manual of oncn-bwm, whose hosts have control groups of version 1.
+        ("bwmcli -s /sys/fs/cgroup/net_cls/test_online 0", "is a control group of version 1, by which no class"),
+        ("bwmcli -s /sys/fs/cgroup/net_cls,net_prio/a -1", "is a control group of version 1, by which no class"),
+        ("bwmcli -d eth0", "sets nothing that is known here"),
+        ("bwmcli -s '/sys", "No closing quotation; close the quotation mark"),
     ],
 )
 def test_what_is_not_understood_is_refused(line, text):
     with pytest.raises(AnsibleFilterError, match=text):
         bwmcli_settings([line])
+
+
+def test_manuals_print_a_dash_for_the_hyphen():
+    found = bwmcli_settings(["bwmcli \N{EN DASH}e eth0", "bwmcli \N{EN DASH}s waterline 20mb"])
+    assert found["devices"] == [{"name": "eth0", "pool": "egress"}]

@@ -57,6 +57,21 @@ def test_kubernetes_counts_bits_in_powers_of_a_thousand(text: str, limit_bytes: 
     assert values.traffic_class(item).limit == limit_bytes
 
 
+@pytest.mark.parametrize("text", ["1P", "10T", "20T"])
+def test_more_than_any_link_has_is_the_most_that_a_class_takes(text: str) -> None:
+    (item,) = made(pod({EGRESS: text}))
+    assert values.traffic_class(item).limit == 1_250_000_000_000
+
+
+def test_a_label_instead_of_an_annotation_is_told() -> None:
+    """As in issue 1 of github.com/Pharb/kubernetes-iperf3: Kubernetes and network plugins pass over it."""
+    with pytest.raises(
+        AnsibleFilterError, match=r"pod shop/web: kubernetes\.io/egress-bandwidth is a label, which nobody"
+    ):
+        made(pod({}, about={"labels": {EGRESS: "1M"}}))
+    assert len(made(pod({EGRESS: "1M"}, about={"labels": {EGRESS: "1M"}}))) == 1
+
+
 def test_oncn_counts_in_powers_of_1024_and_has_requests() -> None:
     (item,) = made(pod({ONCN: '{"request": "600Mb", "limit": "800M", "priority": "1"}'}, qosClass="Burstable"))
     found = values.traffic_class(item)

@@ -146,6 +146,22 @@ def test_what_is_wrong_is_one_sentence(
     assert words in str(caught.value)
 
 
+def test_several_kubeconfigs_reach_kubectl_as_its_variable_has_them(
+    inventory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is in KUBECONFIG where several clusters are at hand, the second path relative to a home."""
+    program, told = tmp_path / "told-kubectl", tmp_path / "told"
+    items = json.dumps({"kind": "List", "items": NODES})
+    program.write_text(f"#!/bin/sh\necho \"$KUBECONFIG $*\" > {told}\necho '{items}'\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("KUBECONFIG", "/one:~/two")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    inventory(kubectl=[str(program)])
+    assert told.read_text(encoding="utf-8").startswith(f"/one:{tmp_path}/two --request-timeout=")
+    inventory(kubectl=[str(program)], kubeconfig="/three", context="lab")
+    assert told.read_text(encoding="utf-8").startswith("/three --context lab ")
+
+
 def test_files_of_others_are_left_to_others(tmp_path: Path) -> None:
     path = tmp_path / "hosts.yml"
     path.write_text("all: {}\n", encoding="utf-8")

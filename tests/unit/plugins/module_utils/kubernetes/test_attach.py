@@ -50,6 +50,19 @@ def test_a_kubeconfig_that_is_missing(tmp_path: Path) -> None:
     assert attach.prefix("kubectl", str(tmp_path / "config"), "c")[-2:] == ("--context", "c")
 
 
+def test_several_kubeconfigs_are_put_together_as_kubectl_does_it(tmp_path: Path) -> None:
+    (tmp_path / "one").touch()
+    several = f"{tmp_path}/one:{tmp_path}/none"
+    found = attach.prefix("kubectl", several, "c")
+    assert found == ("env", f"KUBECONFIG={several}", "kubectl", "--context", "c")
+    assert attach.prefix("kubectl", f"{tmp_path}/one:", "") == ("kubectl", "--kubeconfig", f"{tmp_path}/one")
+    with pytest.raises(attach.AttachError, match=r"none:.*/nothing: is not there"):
+        attach.prefix("kubectl", f"{tmp_path}/none:{tmp_path}/nothing", "")
+    asked = kubectl.Kubectl(found, cluster(**{"get-contexts": "a\nb\n"}).run)
+    with pytest.raises(attach.AttachError, match=f"context c: is not in {several}, which has a, b"):
+        attach.current_context(asked, "c")
+
+
 def test_contexts() -> None:
     asked = cluster(**{"get-contexts": "a\nb\n", "view": "b"})
     assert attach.current_context(asked, "a") == "a"
@@ -116,7 +129,12 @@ def test_a_kubelet_that_may_not_be_asked_is_a_note() -> None:
 
 def test_an_api_server_that_does_not_answer() -> None:
     asked = cluster(version="error: dial tcp 10.0.0.1:6443: connect: connection refused")
-    with pytest.raises(
-        kubectl.KubectlError, match=r"kubectl version .*: the API server does not answer .*cluster-info"
-    ):
+    with pytest.raises(kubectl.KubectlError, match=r"kubectl version: the API server does not answer .*cluster-info"):
         attach.server_version(asked)
+
+
+def test_of_two_addresses_of_a_kind_the_first_counts() -> None:
+    """A node of two families, as the API lists it: its primary address first."""
+    found = node("a")
+    found["status"]["addresses"].append({"type": "InternalIP", "address": "fd00::1"})
+    assert attach.node_of(found).addresses == {"InternalIP": "10.0.0.1"}

@@ -113,6 +113,20 @@ def test_what_the_chart_wrote_is_the_policys_and_other_keys_stay() -> None:
     assert "koordinator.sh/configmap-type" not in config(cluster)["metadata"]["labels"]
 
 
+def test_koordinators_own_validation_gets_what_it_looks_for() -> None:
+    cluster = FakeCluster([node()])
+    Manager(cluster)
+    classes = {"resource-qos-config": {"clusterStrategy": {"beClass": {"resctrlQOS": {"enable": False}}}}}
+    write(cluster, order(classes, validated=True))
+    assert config(cluster)["data"] == {**koordinator.render(classes), "system-config": "{}"}
+    assert not write(cluster, order(classes, validated=True)).changed
+    write(cluster, order(classes))
+    assert config(cluster)["data"] == koordinator.render(classes)
+    one_end = {"resource-threshold-config": {"clusterStrategy": {"memoryEvictThresholdPercent": 70}}}
+    with pytest.raises(PolicyError, match="memoryEvictLowerPercent: is missing beside memoryEvictThresholdPercent"):
+        koordinator_config.prepare(cluster.kubectl, order(one_end, validated=True))
+
+
 def test_a_policy_that_would_do_nothing_is_refused_before_anything_changes() -> None:
     cluster = FakeCluster([node()])
     cpuset = {"resource-threshold-config": {"clusterStrategy": {"enable": True}}}

@@ -189,7 +189,7 @@ def test_what_is_no_object_is_refused(item: dict[str, Any]) -> None:
         ("error: You must be logged in to the server (Unauthorized)", "the credentials are expired or refused"),
         (
             "The connection to the server localhost:8080 was refused - did you specify the right host or port?",
-            "the API server does not answer",
+            "kubectl has found no kubeconfig, or no cluster in it",
         ),
         ("Unable to connect to the server: x509: certificate signed by unknown authority", "is not trusted"),
         ("Error from server: etcdserver: leader changed", "etcdserver: leader changed; look with: kubectl get"),

@@ -64,7 +64,9 @@ def test_a_whole_host(roots, tmp_path):
 
 def test_a_host_without_cpu_controller(roots, tmp_path):
     (tmp_path / "proc/self/mountinfo").write_text("")
-    assert facts.control_groups(roots) == {"cgroup": None, "cgroup_controllers": {}}
+    found = facts.control_groups(roots)
+    assert (found["cgroup"], found["cgroup_controllers"]) == (None, {})
+    assert "mount cgroup2" in found["cgroup_problem"]
 
 
 def test_bare_metal_and_unknown_hypervisors(roots, tmp_path):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.colocation.testbed.plugins.module_utils.kernel import links
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.cgroup import Hierarchy, Layout
 from ansible_collections.colocation.testbed.plugins.module_utils.kernel.kept_file import KeptFile
 from ansible_collections.colocation.testbed.plugins.module_utils.node import work
@@ -79,10 +80,12 @@ def test_storage_traffic_keeps_the_share_of_ended_processes(tmp_path):
 
 def test_network_traffic():
     content = NET.encode()
-    assert work.net_bytes(None, content) == 33.0
-    assert work.net_bytes("eth0", content) == 30.0
-    assert work.net_bytes("eth9", content) is None
-    assert work.net_bytes(None, None) is None
+    both = links.Outermost(lambda: [links.Link("eth0", 2), links.Link("eth1", 3)])
+    assert work.net_bytes(None, content, both) == 33.0
+    assert work.net_bytes(None, content, links.Outermost(lambda: [links.Link("eth0", 2)])) == 30.0
+    assert work.net_bytes("eth0", content, both) == 30.0
+    assert work.net_bytes("eth9", content, both) is None
+    assert work.net_bytes(None, None, both) is None
 
 
 def test_cpu_time_of_a_group(tmp_path):

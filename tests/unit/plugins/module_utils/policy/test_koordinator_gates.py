@@ -29,9 +29,10 @@ def test_gates_lie_over_the_defaults() -> None:
         ("BECPUSupress=true", "did you mean BECPUSuppress?"),
         ("BECPUEvict", "says neither true nor false"),
         ("AllAlpha=true", "name the gates that you want"),
+        ({"BECPUEvict": True}, "is not text; write 'NAME=true,OTHER=false'"),
     ],
 )
-def test_wrong_gates_are_refused(text: str, words: str) -> None:
+def test_wrong_gates_are_refused(text: Any, words: str) -> None:
     with pytest.raises(gates.GatesError, match="features: "):
         gates.parse(text)
     with pytest.raises(gates.GatesError) as caught:
@@ -47,6 +48,7 @@ def _qos(**block: Any) -> dict[str, Any]:
     return {"resource-qos-config": {"clusterStrategy": {"beClass": block}}}
 
 
+NETWORK = {"lsClass": {"networkQOS": {"enable": True, "egressRequest": 50}}}
 CORE = {"policies": {"cpuPolicy": "coreSched"}, "beClass": {"cpuQOS": {"enable": True, "schedIdle": 1}}}
 
 
@@ -88,6 +90,37 @@ CORE = {"policies": {"cpuPolicy": "coreSched"}, "beClass": {"cpuQOS": {"enable":
                 "resource-threshold-config",
                 enable=True,
                 cpuSuppressPolicy="cfsQuota",
+                memoryEvictThresholdPercent=70,
+            ),
+            "MemoryEvict=true",
+            "fail",
+            "memoryEvictThresholdPercent: the agent evicts nothing by it without evictEnabledPriorityThreshold; add",
+        ),
+        (
+            _cluster(
+                "resource-threshold-config", enable=True, cpuSuppressPolicy="cfsQuota", cpuEvictThresholdPercent=80
+            ),
+            "CPUEvict=true",
+            "fail",
+            "cpuEvictThresholdPercent: the agent evicts nothing by it without evictEnabledPriorityThreshold; add",
+        ),
+        (
+            _cluster(
+                "resource-threshold-config",
+                enable=True,
+                cpuSuppressPolicy="cfsQuota",
+                memoryAllocatableEvictThresholdPercent=110,
+                memoryAllocatableEvictLowerPercent=100,
+            ),
+            "MemoryAllocatableEvict=true",
+            "fail",
+            "evicts nothing by it without allocatableEvictPriorityThreshold",
+        ),
+        (
+            _cluster(
+                "resource-threshold-config",
+                enable=True,
+                cpuSuppressPolicy="cfsQuota",
                 cpuEvictPolicy="evictByAllocatable",
             ),
             "",
@@ -110,11 +143,45 @@ CORE = {"policies": {"cpuPolicy": "coreSched"}, "beClass": {"cpuQOS": {"enable":
         ({"resource-qos-config": {"clusterStrategy": CORE}}, "CoreSched=true", "fail", "kubelet then can't write"),
         ({"resource-qos-config": {"clusterStrategy": CORE}}, "", "fail", "CoreSched is off"),
         (_cluster("system-config", watermarkScaleFactor=150), "", "fail", "SystemConfig is off"),
+        (_qos(networkQOS={"enable": True, "egressRequest": 50}), "", "fail", "TCNetworkQoS is off"),
+        (
+            {"resource-qos-config": {"clusterStrategy": {"policies": {"netQOSPolicy": "terway-qos"}, **NETWORK}}},
+            "TCNetworkQoS=true",
+            "fail",
+            "TerwayQoS is off",
+        ),
+        ({"cpu-normalization-config": {"enable": True, "defaultRatio": 1.1}}, "", "fail", "CPUNormalization is off"),
+        (
+            {"colocation-config": {"enable": True, "metricMemoryCollectPolicy": "usageWithHotPageCache"}},
+            "",
+            "fail",
+            "ColdPageCollector is off",
+        ),
     ],
 )
 def test_what_would_have_no_effect_is_found(policy: dict[str, Any], features: str, kind: str, words: str) -> None:
     found = gates.findings(policy, {}, gates.parse(features), HOST)
     assert [item for item in found if item.kind == kind and words in item.text], found
+
+
+def test_a_quota_beside_systemd_is_remarked() -> None:
+    policy = _cluster("resource-threshold-config", enable=True, cpuSuppressPolicy="cfsQuota")
+    (found,) = gates.findings(policy, {}, gates.parse(""), gates.Host(cgroup_driver="systemd"))
+    assert found.kind == "warn"
+    assert "cpuSuppressPolicy: kubelet's cgroup driver is systemd, which lifts the quota" in found.text
+    assert gates.findings(policy, {}, gates.parse(""), gates.Host(cgroup_driver="cgroupfs")) == ()
+
+
+def test_eviction_by_memory_has_two_gates() -> None:
+    policy = _cluster(
+        "resource-threshold-config",
+        enable=True,
+        cpuSuppressPolicy="cfsQuota",
+        memoryEvictThresholdPercent=70,
+        evictEnabledPriorityThreshold=5999,
+    )
+    assert gates.findings(policy, {}, gates.parse("MemoryEvict=true"), HOST) == ()
+    assert gates.findings(policy, {}, gates.parse("BEMemoryEvict=true"), HOST) == ()
 
 
 def test_what_works_is_left_alone() -> None:

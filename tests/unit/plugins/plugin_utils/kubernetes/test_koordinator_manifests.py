@@ -23,6 +23,7 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.kubernetes impo
 
 AnsibleFilterError = pytest.importorskip("ansible.errors").AnsibleFilterError
 
+KEY = "cpuAllocatableEvictThresholdPercent"
 HOOK = """
 apiVersion: admissionregistration.k8s.io/v1
 kind: {kind}
@@ -226,6 +227,47 @@ def test_load_thresholds_of_the_scheduler_can_be_set(tree: Path) -> None:
     assert config["profiles"][0]["pluginConfig"][0]["args"]["usageThresholds"] == {"cpu": 90}
 
 
+@pytest.mark.parametrize(
+    ("names", "key", "version", "words"),
+    [
+        (["nodeslos"], "", "1.7.0", "is older than koordinator_version 1.7.0 by scheduling.koordinator.sh_clusternet"),
+        (["nodeslos", "clusternetworktopologies"], "", "1.8.0", "is older than koordinator_version 1.8.0 by slo.koor"),
+        (["nodeslos", "clusternetworktopologies"], KEY, "1.7.0", "is newer than koordinator_version 1.7.0 by slo.ko"),
+        (["nodeslos", "clusternetworktopologies"], "", "1.7.0", ""),
+        (["nodeslos", "clusternetworktopologies"], KEY, "1.8.0", ""),
+    ],
+)
+def test_sources_are_those_of_the_version(tree: Path, names: list[str], key: str, version: str, words: str) -> None:
+    """What the definitions of 1.6.1, 1.7.0 and 1.8.0 are told by, among them that of NodeSLO with its new keys."""
+    bases = tree / "config/crd/bases"
+    for name in names:
+        group = "slo" if name == "nodeslos" else "scheduling"
+        text = f"kind: CustomResourceDefinition\nmetadata: {{name: {name}.{group}.koordinator.sh}}\n# {key}\n"
+        (bases / f"{group}.koordinator.sh_{name}.yaml").write_text(text, encoding="utf-8")
+    settings = {**SETTINGS, "version": version, "method": "manifests", "source": str(tree)}
+    if not words:
+        assert koordinator_values(settings)["values"]
+        return
+    with pytest.raises(AnsibleFilterError) as caught:
+        koordinator_values(settings)
+    assert words in str(caught.value)
+
+
+def test_ports_levels_and_gates_reach_the_programs(tree: Path) -> None:
+    extra = {
+        "koordlet": {"log": {"level": 6}, "runtimeClassName": "kata"},
+        "manager": {"healthProbe": {"port": 8001}, "metrics": {"port": 8081}, "resyncPeriod": "30s"},
+    }
+    values = koordinator_values({**SETTINGS, "method": "manifests", "extra": extra})["values"]
+    found = {item["metadata"]["name"]: item for item in koordinator_objects(str(tree), values)}
+    manager = found["koord-manager"]["spec"]["template"]["spec"]["containers"][0]
+    assert {"-health-probe-addr=:8001", "-metrics-addr=:8081", "-sync-period=30s"} <= set(manager["args"])
+    assert manager["readinessProbe"]["httpGet"]["port"] == 8001
+    agent = found["koordlet"]["spec"]["template"]["spec"]
+    assert agent["runtimeClassName"] == "kata"
+    assert any(argument.endswith("v=6") for argument in agent["containers"][0]["args"])
+
+
 def test_what_is_no_tree_is_told(tmp_path: Path, tree: Path) -> None:
     values = koordinator_values(SETTINGS)["values"]
     with pytest.raises(AnsibleFilterError, match="has no config/crd/bases"):
@@ -250,7 +292,7 @@ def test_what_is_no_tree_is_told(tmp_path: Path, tree: Path) -> None:
         ({"features": "BECPUSupress=true"}, "koordinator_features: 'BECPUSupress' is no feature gate"),
         ({"resources": {"koordlets": {}}}, "koordinator_resources.koordlets: is not a component"),
         ({"extra": {"koordlet": {"feature": ""}}}, "koordinator_values.koordlet.feature: is no value of chart 1.8.0"),
-        ({"extra": {"manager": 1}}, "koordinator_values.manager: is int, not a mapping"),
+        ({"extra": {"manager": 1}}, "koordinator_values.manager: is a whole number, not a mapping"),
         (
             {"version": "1.7.0", "extra": {"scheduler": {"monitorEnabled": True}}},
             "koordinator_values.scheduler.monitorEnabled: is no value of chart 1.7.0",
@@ -297,7 +339,7 @@ def test_policies_are_the_same_files_that_other_engines_read() -> None:
 def keys(value: Any, known: Any) -> Any:
     """Return the keys of values as far down as the collection looks."""
     if not isinstance(known, dict):
-        return None
+        return known
     return {name: keys((value or {}).get(name), below) for name, below in known.items() if name in (value or {})}
 
 

@@ -21,7 +21,11 @@ FACTS = {
     "kernel": "6.1.0-28-amd64",
     "online_cpus": "0-3",
     "cpu_count": 4,
+    "emulated_files": [],
+    "process_descriptors": True,
     "cgroup": "v2",
+    "cgroup_problem": None,
+    "container_cpus": None,
     "cgroup_controllers": {
         name: {"mount": "/sys/fs/cgroup", "version": 2, "writable": True} for name in ("cpu", "cpuset", "memory")
     },
@@ -71,10 +75,13 @@ def put(*path, value):
     ("change", "words"),
     [
         (put("is_root", value=False), ["privileges", "ansible_become: true"]),
-        (put("cgroup", value=None), ["control groups", "mount cgroup2"]),
+        (lambda facts: facts.update(cgroup=None, cgroup_problem="no cpu; delegate it"), ["no cpu; delegate it"]),
+        (put("process_descriptors", value=False), ["process descriptors", "Linux 5.3"]),
+        (put("emulated_files", value=["/proc/stat"]), ["CPU figures", "/proc/stat come from lxcfs", "umount"]),
         (put("cgroup_controllers", "memory", "writable", value=False), ["cgroup memory", "/sys/fs/cgroup", "writable"]),
         (put("cgroup_controllers", "cpuset", value=None), ["cgroup cpuset", "delegate"]),
         (put("online_cpus", value="0"), ["node_cpus", "CPU 1", "online are 0", "inventory"]),
+        (put("container_cpus", value="1-2"), ["CPUs of the container", "may use CPU 1-2 only", "set node_cpus"]),
         (put("listening_ports", value=[8000]), ["TCP port 8000", "latency_service_port"]),
         (put("apt", value=False), ["nginx", "no apt", "install it yourself"]),
         (put("disk_free_bytes", value=1 << 20), ["free space", "node_state_dir"]),
@@ -135,6 +142,8 @@ def test_a_cpu_list_that_is_none_is_named():
         ({"tested": ["a", "b"], "load": ["c"]}, ["group tested", "exactly one host", "(there: a, b)"]),
         ({"load": ["c"]}, ["group tested", "put exactly one host into the group 'tested'"]),
         ({"tested": ["a"], "load": ["a"]}, ["a is in both groups"]),
+        ({"tested": ["2001:db8::1"], "load": ["c"]}, ["host '2001:db8::1'", "ansible_host"]),
+        ({"tested": ["a"], "load": ["root@c/1"]}, ["host 'root@c/1'", "letters, digits, dots"]),
     ],
 )
 def test_groups_that_cannot_be_used_are_named(groups, words):
