@@ -43,6 +43,7 @@ PROGRAMS = {
     "load": {
         "gcc": (["gcc", "--version"], "load_generator_install"),
         "make": (["make", "--version"], "load_generator_install"),
+        "wrk": (["wrk", "-v"], "load_generator_install"),
     },
 }
 
@@ -235,6 +236,12 @@ class Survey:
             **({"shaping": True} if self._shapes and "tested" in roles else {}),
         }
 
+    def _unused(self, host: Host) -> set[str]:
+        """Return the programs that a host can do without: a pod's are its image's, and a wrk that is there isn't built."""
+        packaged = host.variable("load_generator_source", "auto") == "package"
+        of_image = set() if self._substrate == demands.PROCESS else {"nginx"}
+        return of_image | ({"gcc", "make"} if packaged else {"wrk"})
+
     def _shares_machine(self, host: Host) -> bool:
         """Return whether a host is a namespace of the machine that was asked; a guest is a machine of its own."""
         return self._in_lab(host) and host.variable("lab_driver", "netns") == "netns"
@@ -254,6 +261,7 @@ class Survey:
             programs={
                 name: (variable, bool(host.variable(variable, True)))
                 for name, (_argv, variable) in PROGRAMS[role].items()
+                if name not in self._unused(host)
             },
             shaping=self._shapes and role == "tested",
             python=str(host.variable("node_python", self._options["node_python"]["default"])),
