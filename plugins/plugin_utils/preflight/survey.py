@@ -237,7 +237,7 @@ class Survey:
         }
 
     def _unused(self, host: Host) -> set[str]:
-        """Return the programs that a host can do without: a pod's are its image's, and a wrk that is there isn't built."""
+        """Return the programs that a host can do without: a pod brings its own, and a wrk of a package isn't built."""
         packaged = host.variable("load_generator_source", "auto") == "package"
         of_image = set() if self._substrate == demands.PROCESS else {"nginx"}
         return of_image | ({"gcc", "make"} if packaged else {"wrk"})
