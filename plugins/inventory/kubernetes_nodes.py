@@ -12,7 +12,8 @@ description:
   - Makes hosts out of a cluster's nodes, in groups by labels. The file's name must end in C(kubernetes_nodes.yml) or
     C(kubernetes_nodes.yaml).
   - Asks the cluster through C(kubectl), or through the Python client C(kubernetes) where there is no kubectl.
-  - The host's name is the node's. How it is reached (user, key, C(become)) is said in C(group_vars), as for any host.
+  - The host's name is the node's. How it is reached (user, key, C(become)) is said in C(group_vars), as for any host,
+    or by O(connection).
 author:
   - colocation.testbed contributors (@colocation-testbed)
 options:
@@ -58,6 +59,15 @@ options:
         C(nodes/proxy), which is more than reading nodes.
     type: bool
     default: false
+  connection:
+    description:
+      - How Ansible reaches the hosts. V(inventory) leaves that to the inventory's variables. V(node_pod) is for nodes
+        that nobody can log in to. It gives the hosts the connection P(colocation.testbed.node_pod#connection), and its
+        variables C(kubernetes_kubectl), C(kubernetes_kubeconfig), C(kubernetes_context) and C(kubernetes_node_name) by
+        the options here.
+    type: str
+    choices: [inventory, node_pod]
+    default: inventory
   timeout_s:
     description: Seconds to wait for an answer.
     type: int
@@ -72,6 +82,11 @@ context: lab
 node_groups:
   tested: colocation.testbed/role=tested
   load: colocation.testbed/role=load
+
+# The same for nodes that nobody can log in to.
+# plugin: colocation.testbed.kubernetes_nodes
+# context: lab
+# connection: node_pod
 """
 
 import os
@@ -105,7 +120,7 @@ class InventoryModule(BaseInventoryPlugin):
                 for group in host.groups:
                     inventory.add_group(group)
                     inventory.add_host(host.name, group=group)
-                for name, value in host.variables.items():
+                for name, value in {**host.variables, **self._reach(host.name)}.items():
                     inventory.set_variable(host.name, name, value)
         except (KubectlError, node_inventory.NodeInventoryError) as exc:
             raise AnsibleParserError(f"{path}: {exc}") from exc
@@ -120,6 +135,19 @@ class InventoryModule(BaseInventoryPlugin):
             return found
         told = {host.name: source.kubelet(host.name) for host in found}
         return node_inventory.hosts(nodes, groups, kinds, told)
+
+    def _reach(self, node: str) -> dict[str, str]:
+        """Return the variables that say how a host is reached."""
+        if self.get_option("connection") == "inventory":
+            return {}
+        kubectl = list(self.get_option("kubectl"))
+        if len(kubectl) > 1:
+            raise node_inventory.NodeInventoryError(
+                f"kubectl: {' '.join(kubectl)} is more than a program, which connection node_pod can't have; write a "
+                "script that starts it, and name that"
+            )
+        place = {name: str(self.get_option(name) or "") for name in ("kubeconfig", "context")}
+        return node_inventory.through_pod(node, kubectl[0], **place)
 
     def _source(self) -> node_sources.Source:
         kubectl, client = list(self.get_option("kubectl")), self.get_option("client")

@@ -58,6 +58,11 @@ options:
             type: list
             elements: str
             default: []
+          interpreters:
+            description: Pythons, as C(programs), with their standard libraries.
+            type: list
+            elements: str
+            default: []
           files:
             description: Files.
             type: list
@@ -134,6 +139,7 @@ FILE: dict[str, Any] = {
 }
 LAYER: dict[str, Any] = {
     "programs": {"type": "list", "elements": "str", "default": []},
+    "interpreters": {"type": "list", "elements": "str", "default": []},
     "files": {
         "type": "list",
         "elements": "dict",
@@ -173,7 +179,9 @@ def layer_of(raw: dict[str, Any]) -> oci_layer.Wanted:
         for item in raw["files"]
     )
     directories = {path: octal(mode, path) for path, mode in raw["directories"].items()}
-    return oci_layer.Wanted(tuple(raw["programs"]), files, directories, raw["links"])
+    return oci_layer.Wanted(
+        tuple(raw["programs"]), files, directories, raw["links"], interpreters=tuple(raw["interpreters"])
+    )
 
 
 def image_of(raw: dict[str, Any]) -> oci_image.Image:

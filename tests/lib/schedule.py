@@ -34,7 +34,7 @@ DEAR: Mapping[str, Dear] = {
     "bandwidth_boot": Dear(3),
     "kubernetes": Dear(3, _CLUSTER),
     "matrix_pods": Dear(9, (*_CLUSTER, "koordinator")),
-    "kubernetes_nodes": Dear(3, _CLUSTER),
+    "kubernetes_nodes": Dear(6, _CLUSTER),
     "koordinator": Dear(6, (*_CLUSTER, "koordinator")),
     "cgroup_qemu": Dear(5),
 }

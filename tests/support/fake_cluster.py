@@ -53,6 +53,7 @@ class FakeCluster:
         self.custom = custom
         self.calls: list[list[str]] = []
         self.logs: dict[str, str] = {}
+        self.in_pods: dict[str, str] = {}
         self.fail = ""
         self.configz: dict[str, Any] = {}
         self.denied: set[tuple[str, str]] = set()
@@ -204,6 +205,10 @@ class FakeCluster:
 
     def _version(self, _words: list[str], _items: list[dict[str, Any]]) -> str:
         return json.dumps({"clientVersion": {}, "serverVersion": {"gitVersion": self.version}})
+
+    def _exec(self, words: list[str], _items: list[dict[str, Any]]) -> str:
+        """Return what a command in a pod prints, by a word of it; nothing for all others."""
+        return next((text for word, text in self.in_pods.items() if word in words[-1]), "")
 
     def _logs(self, words: list[str], _items: list[dict[str, Any]]) -> str:
         return self.logs[words[1]]

@@ -27,6 +27,7 @@ _MERGED = ("bin", "sbin", "lib", "lib64")
 _LIBRARY = re.compile(r"(?:=>\s+)?(/\S+)\s+\(0x[0-9a-f]+\)")
 _MISSING = re.compile(r"(\S+) => not found")
 _STATIC = ("statically linked", "not a dynamic executable")
+_NOT_NEEDED = ("__pycache__", "dist-packages", "site-packages", "test", "idlelib", "tkinter", "lib2to3", "ensurepip")
 _CHUNK_BYTES = 1 << 20
 
 Run = Callable[..., commands.Result]
@@ -71,12 +72,16 @@ class File:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a layer is to hold. `programs` are names or paths of this host's, each kept at its own path."""
+    """What a layer is to hold. `programs` are names or paths of this host's, each kept at its own path.
+
+    `interpreters` are Pythons among them, whose standard library comes along.
+    """
 
     programs: tuple[str, ...] = ()
     files: tuple[File, ...] = ()
     directories: Mapping[str, int] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
+    interpreters: tuple[str, ...] = ()
 
 
 Layer = Mapping[str, Item]
@@ -107,13 +112,14 @@ def libraries(program: str, run: Run = commands.run) -> tuple[str, ...]:
 def collect(wanted: Wanted, run: Run = commands.run, which: Callable[[str], str | None] = shutil.which) -> Layer:
     """Return the entries of a layer, with the directories above them. Raises LayerError, CommandError."""
     items: dict[str, Item] = {}
-    for name in wanted.programs:
-        found = name if os.path.isabs(name) else which(name)
-        if found is None or not os.path.isfile(found):
-            raise LayerError(f"program {name}: is not on this host; install the package with it, or correct its name")
-        for path in (found, *libraries(found, run)):
-            items[place(path)] = Item("file", stat.S_IMODE(os.stat(path).st_mode), os.path.realpath(path))
-    if wanted.programs:
+    for name in (*wanted.programs, *wanted.interpreters):
+        for path in _with_libraries(_found(name, which), run):
+            items[place(path)] = _from_host(path, None)
+    for name in wanted.interpreters:
+        for path in standard_library(_found(name, which), run):
+            parts = _with_libraries(path, run) if path.endswith(".so") else (path,)
+            items.update({place(part): _from_host(part, None) for part in parts})
+    if wanted.programs or wanted.interpreters:
         items.update({name: Item("link", link=f"usr/{name}") for name in _MERGED})
         items.update({f"usr/{name}": Item("directory") for name in _MERGED})
     items.update({place(path): Item("directory", mode) for path, mode in wanted.directories.items()})
@@ -122,6 +128,29 @@ def collect(wanted: Wanted, run: Run = commands.run, which: Callable[[str], str 
     items.update({place(path): Item("link", link=link) for path, link in wanted.links.items()})
     parents = {parent for path in items for parent in _parents(path)}
     return {**{path: Item("directory") for path in parents - set(items)}, **items}
+
+
+def _found(name: str, which: Callable[[str], str | None]) -> str:
+    found = name if os.path.isabs(name) else which(name)
+    if found is None or not os.path.isfile(found):
+        raise LayerError(f"program {name}: is not on this host; install the package with it, or correct its name")
+    return found
+
+
+def _with_libraries(path: str, run: Run) -> tuple[str, ...]:
+    return (path, *libraries(path, run))
+
+
+def standard_library(interpreter: str, run: Run = commands.run) -> list[str]:
+    """Return the files of a Python's standard library, without what only developers need. Raises CommandError."""
+    found = run([interpreter, "-I", "-c", "import sysconfig; print(sysconfig.get_path('stdlib'))"])
+    top = found.stdout.strip()
+    files = []
+    for folder, below, names in os.walk(top):
+        below[:] = [name for name in below if name not in _NOT_NEEDED and not name.startswith("config-")]
+        files += [os.path.join(folder, name) for name in names]
+    # A link to something that is not installed.
+    return sorted(path for path in files if os.path.isfile(path))
 
 
 def _parents(path: str) -> Iterable[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+NODE_POD = "colocation.testbed.node_pod"
 ADDRESS_TYPES = ("InternalIP", "ExternalIP", "Hostname", "InternalDNS", "ExternalDNS")
 _KEY = r"[A-Za-z0-9](?:[A-Za-z0-9_./-]*[A-Za-z0-9])?"
 _VALUE = r"[A-Za-z0-9_.-]*"
@@ -97,6 +98,18 @@ def hosts(
             f"node NAME {groups[empty[0]]}"
         )
     return found
+
+
+def through_pod(node: str, kubectl: str, kubeconfig: str, context: str) -> dict[str, str]:
+    """Return the variables of a host that is reached through a pod; what is empty is left to their defaults."""
+    place = {"kubernetes_kubeconfig": kubeconfig, "kubernetes_context": context}
+    return {
+        "ansible_connection": NODE_POD,
+        "ansible_python_interpreter": "/usr/bin/python3",
+        "kubernetes_kubectl": kubectl,
+        "kubernetes_node_name": node,
+        **{name: value for name, value in place.items() if value},
+    }
 
 
 def _variables(node: Mapping[str, Any], kinds: Sequence[str], own: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils.policy.validati
 from ansible_collections.colocation.testbed.plugins.plugin_utils import definitions, ranges
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import preparation, substrates
 from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutorError
+from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import access
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight.rows import Row
 
 if TYPE_CHECKING:
@@ -78,6 +79,12 @@ def substrate(host: Host, wanted: str, modes: Sequence[str], found: definitions.
     for text in substrates.problems(chosen, found.policies, wanted, agent):
         yield Row("engines", host.name, f"fit substrate {wanted}", "don't fit", "missing", text)
     if wanted == PROCESS:
+        if access.is_wanted(host):
+            text = (
+                "matrix_substrate is process, and this host is reached through a pod, whose programs these would be; "
+                "set matrix_substrate to pod"
+            )
+            yield Row("substrate", host.name, "pod", PROCESS, "missing", text)
         return
     if not host.variable("kubernetes_provider", ""):
         text = "matrix_substrate is pod, and no cluster is named; set kubernetes_provider to existing or processes"

@@ -19,7 +19,13 @@ from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_exper
 )
 from ansible_collections.colocation.testbed.plugins.plugin_utils.experiment import orders, preparation, settings
 from ansible_collections.colocation.testbed.plugins.plugin_utils.host_executor import HostExecutorError
-from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import controller, demands, hosts, variables
+from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight import (
+    access,
+    controller,
+    demands,
+    hosts,
+    variables,
+)
 from ansible_collections.colocation.testbed.plugins.plugin_utils.preflight.rows import Row
 from ansible_collections.colocation.testbed.plugins.plugin_utils.rundir import RunDirectory, RunDirectoryError
 
@@ -37,6 +43,7 @@ PROGRAMS = {
     "load": {
         "gcc": (["gcc", "--version"], "load_generator_install"),
         "make": (["make", "--version"], "load_generator_install"),
+        "wrk": (["wrk", "-v"], "load_generator_install"),
     },
 }
 
@@ -103,6 +110,11 @@ class Survey:
         """Yield the rows of one host."""
         try:
             host = self._reach(name)
+            if access.is_wanted(host):
+                row, is_there = access.look(host, self._reach(access.MACHINE), self._options)
+                yield row
+                if not is_there:
+                    return
             facts, offset_s = self._answer(host, role)
         except HostExecutorError as exc:
             if name in self._groups.get("lab", ()):
@@ -224,6 +236,12 @@ class Survey:
             **({"shaping": True} if self._shapes and "tested" in roles else {}),
         }
 
+    def _unused(self, host: Host) -> set[str]:
+        """Return the programs that a host can do without: a pod brings its own, and a wrk of a package isn't built."""
+        packaged = host.variable("load_generator_source", "auto") == "package"
+        of_image = set() if self._substrate == demands.PROCESS else {"nginx"}
+        return of_image | ({"gcc", "make"} if packaged else {"wrk"})
+
     def _shares_machine(self, host: Host) -> bool:
         """Return whether a host is a namespace of the machine that was asked; a guest is a machine of its own."""
         return self._in_lab(host) and host.variable("lab_driver", "netns") == "netns"
@@ -243,6 +261,7 @@ class Survey:
             programs={
                 name: (variable, bool(host.variable(variable, True)))
                 for name, (_argv, variable) in PROGRAMS[role].items()
+                if name not in self._unused(host)
             },
             shaping=self._shapes and role == "tested",
             python=str(host.variable("node_python", self._options["node_python"]["default"])),

@@ -30,6 +30,7 @@ SET_BY_ROLES = frozenset(
         "latency_service_deployed",
         "load_generator_wrk",
         "matrix_result",
+        "node_access_deployed",
         "node_deployed",
         "report_result",
         "resctrl_deployed",

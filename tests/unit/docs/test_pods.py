@@ -22,10 +22,11 @@ def options() -> set[str]:
 
 
 def test_the_examples_use_variables_of_roles() -> None:
-    assert len(EXAMPLES) == 2
+    assert len(EXAMPLES) == 3
     known = options()
-    assert [name for example in EXAMPLES for name in example if name not in known] == []
-    named = set(re.findall(r"`((?:latency_service|batch_workload)_\w+)`", TEXT))
+    own = [name for example in EXAMPLES for name in example if not name.startswith("ansible_")]
+    assert [name for name in own if name not in known] == []
+    named = set(re.findall(r"`((?:latency_service|batch_workload|node_access)_\w+)`", TEXT))
     assert named
     assert named <= known
 
@@ -37,6 +38,15 @@ def test_the_example_for_a_users_cluster_fits_together() -> None:
     agent = substrates.OWN if given["koordinator_state"] == "present" else ""
     assert substrates.problems(chosen, found.policies, given["matrix_substrate"], agent) == []
     assert found.modes["slo_aware"]["engine"] == substrates.KOORDINATOR
+
+
+def test_the_example_for_nodes_without_login_is_what_the_inventory_for_them_has() -> None:
+    (given,) = [example for example in EXAMPLES if "ansible_connection" in example]
+    shipped = yaml.safe_load((ROOT / "inventories/ack/group_vars/all.yml").read_text(encoding="utf-8"))
+    assert given == shipped
+    connection = (ROOT / "plugins/connection/node_pod.py").read_text(encoding="utf-8")
+    assert given["ansible_connection"] == "colocation.testbed.node_pod"
+    assert "- name: ansible_node_pod_optional" in connection
 
 
 def test_every_inventory_that_the_page_names_is_there() -> None:

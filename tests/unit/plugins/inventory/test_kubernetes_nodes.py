@@ -103,6 +103,15 @@ def test_kubelets_are_asked_when_it_is_wanted(inventory: Any) -> None:
     assert (told["cgroup_driver"], told["cgroup_root"], told["cpu_manager_policy"]) == ("systemd", "/", "none")
 
 
+def test_hosts_may_be_reached_through_pods(inventory: Any) -> None:
+    variables = inventory(connection="node_pod", context="lab").hosts["node-a"].vars
+    assert variables["ansible_connection"] == "colocation.testbed.node_pod"
+    assert (variables["kubernetes_node_name"], variables["kubernetes_context"]) == ("node-a", "lab")
+    assert variables["kubernetes_kubectl"].endswith("/kubectl")
+    assert "kubernetes_kubeconfig" not in variables
+    assert "ansible_connection" not in inventory().hosts["node-a"].vars
+
+
 def test_own_groups_and_address_types(inventory: Any) -> None:
     groups = {"tested": f"{ROLE} in (tested,load)", "others": f"!{ROLE}"}
     found = inventory(node_groups=groups, address_types=["Hostname"])

@@ -146,6 +146,22 @@ def test_a_program_comes_with_its_libraries(tmp_path: Path) -> None:
         assert oci_layer.pack(found, handle).size_bytes == (tmp_path / "layer").stat().st_size
 
 
+def test_an_interpreter_comes_with_its_library_and_runs_by_it(tmp_path: Path) -> None:
+    found = oci_layer.collect(oci_layer.Wanted(interpreters=("/usr/bin/python3",)))
+    assert not [path for path in found if "__pycache__" in path or "/test/" in path]
+    with (tmp_path / "layer").open("wb") as handle:
+        oci_layer.pack(found, handle)
+    root = tmp_path / "root"
+    root.mkdir()
+    commands.run(["tar", "-xzf", str(tmp_path / "layer"), "-C", str(root)])
+    loader = next(path for path in found if path.startswith("usr/lib64/ld-") or "/ld-linux" in path)
+    libraries = next(path for path in found if path.endswith("/libc.so.6")).rpartition("/")[0]
+    code = "import ctypes, hashlib, json, lzma, os, ssl, zoneinfo; print(os.__file__)"
+    argv = [str(root / loader), "--library-path", str(root / libraries), str(root / "usr/bin/python3"), "-c", code]
+    done = commands.run(argv, environment={"PYTHONHOME": str(root / "usr")})
+    assert Path(done.stdout.strip()).is_relative_to(root)
+
+
 def test_equal_content_gives_equal_layers(tmp_path: Path) -> None:
     digests = []
     for name in ("a", "b"):
