@@ -16,6 +16,7 @@ import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from tooling import IMPORT_PREFIX, ROOT, checkout_environment, run
 
+from ansible_collections.colocation.testbed.plugins.filter.koordinator_policy import koordinator_policy
 from ansible_collections.colocation.testbed.plugins.plugin_utils.kubernetes import components
 from tests.support import kubectl_standin
 
@@ -53,12 +54,19 @@ def problems(options: dict[str, Any], given: dict[str, Any]) -> list[str]:
 
 
 def test_there_are_examples_of_each_kind() -> None:
-    assert (len(PLAYBOOKS), len(VARIABLES), len(PLAYS), len(TASKS)) == (3, 5, 1, 1)
+    assert (len(PLAYBOOKS), len(VARIABLES), len(PLAYS), len(TASKS)) == (3, 6, 1, 1)
 
 
 @pytest.mark.parametrize("example", VARIABLES, ids=lambda item: next(iter(item)))
 def test_variables_are_those_of_the_role(example: dict[str, Any]) -> None:
-    assert problems(role_options("kubernetes"), example) == []
+    role = next(iter(example)).partition("_")[0]
+    assert problems(role_options(role), example) == []
+
+
+def test_a_policy_of_ones_own_is_one() -> None:
+    policy = next(item["koordinator_policy"] for item in VARIABLES if "koordinator_policy" in item)
+    threshold = koordinator_policy(policy)["resource-threshold-config"]["clusterStrategy"]
+    assert threshold == {"enable": True, "cpuSuppressThresholdPercent": 65}
 
 
 def test_changed_components_are_ones_that_the_roles_have() -> None:
