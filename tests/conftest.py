@@ -16,6 +16,7 @@ from spent import Spent
 # Times of single examples say nothing on a machine that does other things too.
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("default", PATIENT)
+settings.register_profile("again", PATIENT, max_examples=20)
 settings.register_profile("nightly", PATIENT, max_examples=10_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
@@ -32,6 +33,14 @@ UNIT_TESTS_AGAIN = "tests/latest/test_latest_ansible.py::test_unit_tests"
 
 def _folder(item: pytest.Item) -> str:
     return item.path.relative_to(TESTS).parts[0]
+
+
+def _stage(item: pytest.Item) -> str:
+    if item.get_closest_marker(schedule.MEASURES):
+        return schedule.MEASURES
+    folder = _folder(item)
+    # The unit tests have been running since the beginning; what else is there plays a scenario.
+    return "molecule" if folder == "latest" and item.nodeid != UNIT_TESTS_AGAIN else folder
 
 
 def _scenario(item: pytest.Item) -> str:
@@ -85,7 +94,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if lane.wanted(config, frozenset(map(_folder, items))):
         config.stash[LANE] = lane.Lane(tooling.cache_dir())
         order = schedule.LANES
-    items.sort(key=lambda item: schedule.position(_folder(item), _scenario(item), order))
+    items.sort(key=lambda item: schedule.position(_stage(item), _scenario(item), order))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -115,7 +124,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Keep what runs in the background from disturbing what measures."""
-    item.config.stash[BESIDE].pause(_folder(item) in schedule.MEASURING)
+    item.config.stash[BESIDE].pause(_stage(item) == schedule.MEASURES)
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:

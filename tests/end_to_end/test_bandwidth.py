@@ -15,6 +15,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils import snapshot
 from ansible_collections.colocation.testbed.plugins.plugin_utils.bandwidth_rundir import BandwidthRun
 from tests.end_to_end.bench_lab import STATE_DIR, Lab
 
+pytestmark = pytest.mark.measures
+
 PLAYBOOK = "playbooks/bandwidth.yml"
 WIRE = 1448 / 1514
 #: Everything that the experiment can do, once: three shapers, both directions, many classes, waterline, latency, and

@@ -16,6 +16,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils import snapshot
 from ansible_collections.colocation.testbed.plugins.plugin_utils import rundir
 from tests.end_to_end.bench_lab import NETNS_PREFIX, STATE_DIR, Lab, wait_for
 
+pytestmark = pytest.mark.measures
+
 LINK: dict[str, Any] = {
     "lab_link_rate": "200Mbit/s",
     "matrix_aggressors": ["iperf3_bulk"],

@@ -14,6 +14,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import n
 from ansible_collections.colocation.testbed.plugins.plugin_utils import rundir
 from tests.end_to_end.bench_lab import NETNS_PREFIX, STATE_DIR, Lab, wait_for
 
+pytestmark = pytest.mark.measures
+
 
 @pytest.fixture(scope="module")
 def before(lab: Lab) -> dict[str, dict[str, str]]:

@@ -20,6 +20,8 @@ from tools.bandwidth.host import Host
 from tools.bandwidth.namespaces import Pair
 from tools.bandwidth.traffic import NS, Received, Transfer
 
+pytestmark = pytest.mark.measures
+
 __all__ = ["group", "host"]
 INGRESS = (("left/ingress", "link", "auto"),)
 POD = {"name": "pod", "pool": "link", "limit": "40Mbit/s", "prefixes": ["10.99.0.1/32", "fd99::1/128"]}

@@ -21,6 +21,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils.kernel import c
 from ansible_collections.colocation.testbed.plugins.module_utils.recorded_process import wait
 from tools.bandwidth.namespaces import Pair
 
+pytestmark = pytest.mark.measures
+
 DEADLINE_S = 20.0
 LIMITS_BPS = {"fast": 24_000_000, "slow": 8_000_000}
 PORTS = {"fast": 5301, "slow": 5302}

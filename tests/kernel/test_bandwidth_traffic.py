@@ -17,6 +17,8 @@ from tools.bandwidth.host import Host
 from tools.bandwidth.namespaces import Pair
 from tools.bandwidth.traffic import Received, Transfer
 
+pytestmark = pytest.mark.measures
+
 MBIT = 1_000_000
 # 1448 bytes of payload in a frame of 1514.
 GOODPUT = 1448 / 1514

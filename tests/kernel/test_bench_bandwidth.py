@@ -17,7 +17,7 @@ from tooling import ROOT
 from ansible_collections.colocation.testbed.plugins.module_utils import commands
 from tools.bandwidth import cpu_cost, figures, inside, program_cost, single_packets
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+pytestmark = [pytest.mark.measures, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 SMALL = {"name": "_512_b", "mbit": 20, "segment_bytes": 512, "flows": 2, "plane": "htb"}
 
 

@@ -18,7 +18,7 @@ from ansible_collections.colocation.testbed.plugins.module_utils import commands
 from ansible_collections.colocation.testbed.plugins.module_utils.journal import Journal
 from ansible_collections.colocation.testbed.plugins.modules import lab_guests, lab_netns
 
-pytestmark = pytest.mark.kernel
+pytestmark = pytest.mark.measures
 
 PREFIX = "cttest-"
 HOSTS = [{"name": name, "address": f"198.18.77.{number}"} for number, name in enumerate("abcd", start=1)]

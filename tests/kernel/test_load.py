@@ -23,6 +23,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils.node import loa
 from ansible_collections.colocation.testbed.plugins.module_utils.wrk import build
 from ansible_collections.colocation.testbed.plugins.module_utils.wrk.record import Request, Store
 
+pytestmark = pytest.mark.measures
+
 SCRIPTS = ROOT / "files" / "load"
 SEED = 20261
 

@@ -23,6 +23,8 @@ from ansible_collections.colocation.testbed.plugins.module_utils.node import spe
 from ansible_collections.colocation.testbed.plugins.module_utils.recorded_process import wait
 from ansible_collections.colocation.testbed.plugins.plugin_utils import node_bundle
 
+pytestmark = pytest.mark.measures
+
 GROUP_ROOT = f"colocation-testbed-sample-{os.getpid()}"
 # A sample shares a core with whatever else the machine does now; the aim of 1 ms is for a quiet one.
 CPU_LIMIT_MS = 5.0

@@ -12,11 +12,11 @@ BUDGET = "COLOCATION_TESTBED_BUDGET_MIN"
 STARTED = "COLOCATION_TESTBED_STARTED_S"
 #: CI ends everything after an hour; fetching the checkout, an overrun and what ends a session come out of it too.
 DEFAULT_BUDGET_MIN = 52.0
-#: What is quick and tells most comes first, then what measures. Programs are built beside the former only.
-ORDER = ("unit", "gates", "report", "molecule", "latest", "kernel", "end_to_end")
+#: What is quick and tells most comes first, then what measures: nothing runs beside that.
+ORDER = ("unit", "gates", "report", "molecule", "kernel", "end_to_end", "latest", "measures")
 #: The same where what only computes has a lane of its own, whose reports are taken over when it has had its time.
-LANES = ("molecule", "unit", "gates", "report", "latest", "kernel", "end_to_end")
-MEASURING = frozenset({"kernel", "end_to_end"})
+LANES = ("molecule", "kernel", "end_to_end", "unit", "gates", "report", "latest", "measures")
+MEASURES = "measures"
 _CLUSTER = ("etcd", "kubernetes", "containerd", "crictl")
 
 
@@ -84,8 +84,11 @@ def _number(environment: Mapping[str, str], name: str, default: float) -> float:
     return value
 
 
-def position(folder: str, scenario: str = "", order: Sequence[str] = ORDER) -> tuple[int, int]:
-    """Return where a test of a folder, and of a molecule scenario, comes; those of equal positions keep their order."""
+def position(stage: str, scenario: str = "", order: Sequence[str] = ORDER) -> tuple[int, int]:
+    """Return where a test of a stage, and of a molecule scenario, comes; those of equal positions keep their order.
+
+    A stage is the test's folder, or `MEASURES`.
+    """
     if scenario in DEAR:
         return len(order) + 1, list(DEAR).index(scenario)
-    return order.index(folder) if folder in order else len(order), 0
+    return order.index(stage) if stage in order else len(order), 0

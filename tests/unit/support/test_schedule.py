@@ -8,27 +8,18 @@ import schedule
 DEAR = list(schedule.DEAR)
 
 
-def test_cheap_comes_before_what_measures_and_dear_last() -> None:
-    found = [("end_to_end", ""), ("molecule", DEAR[1]), ("kernel", ""), ("molecule", "node"), ("molecule", DEAR[0])]
-    found += [("somewhere", ""), ("gates", ""), ("molecule", ""), ("unit", ""), ("latest", "")]
-    assert sorted(found, key=lambda test: schedule.position(*test)) == [
-        ("unit", ""),
-        ("gates", ""),
-        ("molecule", "node"),
-        ("molecule", ""),
-        ("latest", ""),
-        ("kernel", ""),
-        ("end_to_end", ""),
-        ("somewhere", ""),
-        ("molecule", DEAR[0]),
-        ("molecule", DEAR[1]),
-    ]
+@pytest.mark.parametrize("order", [schedule.ORDER, schedule.LANES])
+def test_cheap_comes_before_what_measures_and_dear_last(order: tuple[str, ...]) -> None:
+    found = [("measures", ""), ("molecule", DEAR[1]), ("kernel", ""), ("molecule", "node"), ("molecule", DEAR[0])]
+    found += [("somewhere", ""), ("gates", ""), ("unit", ""), ("latest", ""), ("end_to_end", ""), ("report", "")]
+    played = sorted(found, key=lambda test: schedule.position(*test, order))
+    assert [stage for stage, _scenario in played] == [*order, "somewhere", "molecule", "molecule"]
+    assert [scenario for _stage, scenario in played][-2:] == DEAR[:2]
 
 
-def test_all_that_measures_comes_after_all_that_programs_are_built_beside() -> None:
-    measuring = [folder in schedule.MEASURING for folder in schedule.ORDER]
-    assert any(measuring)
-    assert measuring == sorted(measuring)
+def test_both_orders_have_the_same_stages_and_measure_last() -> None:
+    assert sorted(schedule.ORDER) == sorted(schedule.LANES)
+    assert schedule.ORDER[-1] == schedule.LANES[-1] == schedule.MEASURES
 
 
 def test_a_scenario_that_needs_programs_has_others_before_it() -> None:
