@@ -166,7 +166,7 @@ from pathlib import Path
 from background import Background
 code, folder = sys.argv[1:]
 program = Background([sys.executable, "-c", code, folder], Path(folder) / "log", os.environ)
-while not (Path(folder) / "child.count").exists():
+while not all((Path(folder) / f"{{name}}.count").exists() for name in ("leader", "child")):
     time.sleep(0.02)
 if {paused}:
     program.pause()
