@@ -70,6 +70,17 @@ def test_cpu_time_is_read_for_every_variant() -> None:
         assert row["arrived_bit"] < 2 * 20e6
 
 
+def test_a_cpu_that_slept_before_a_window_does_not_add_to_it() -> None:
+    allowed = os.sched_getaffinity(0)
+    for _ in range(3):
+        os.sched_setaffinity(0, {min(allowed)})
+        time.sleep(0.3)  # long enough for the other CPUs to have slept
+        os.sched_setaffinity(0, allowed)
+        began, idle = time.monotonic(), cpu_cost.machine_meter()
+        passed = cpu_cost.machine_meter() - idle
+        assert -passed <= (time.monotonic() - began) * (os.cpu_count() or 1) + 0.001
+
+
 def test_the_kernel_counts_only_while_it_is_asked() -> None:
     before = Path("/proc/sys/kernel/bpf_stats_enabled").read_text(encoding="ascii")
     rows = inside.take("per_packet", {"loads": [SMALL], "repeats": 2, "window_s": 0.3})
@@ -99,7 +110,9 @@ def test_no_update_is_lost(variant: str) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_benchmark_takes_its_namespaces_away(number: signal.Signals) -> None:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'collections'}:{ROOT}"}
+    # Whoever starts all tests in the background of a script has them ignore SIGINT.
     code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "from tools.bandwidth import inside, traffic; traffic.take_back_on_termination();"
         "inside.take('one_class', {'plane': 'htb', 'accounting': 'wire', 'mbits': [10], 'flows': 1, 'repeats': 1,"
         " 'seconds': 60, 'seed': 1})"
