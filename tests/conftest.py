@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import lane
@@ -142,6 +144,14 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         config.stash[LANE].stop()
     if BESIDE in config.stash:
         config.stash[BESIDE].stop()
+
+
+@pytest.fixture(autouse=True)
+def termination() -> Iterator[None]:
+    """Leave no handler of a program that a test has run in this process: whoever ends the session waits for it."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture(scope="session")
