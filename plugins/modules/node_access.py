@@ -45,7 +45,7 @@ options:
       - V(present) makes the pod and waits, V(absent) takes it away. With V(read) nothing is changed; a pod that should
         be there is waited for.
       - V(absent) refuses while a journal of the collection's is on the node, as its changes could not be undone any
-        more.
+        more, and where no pod is ready that could tell.
     type: str
     choices: [present, absent, read]
     default: present

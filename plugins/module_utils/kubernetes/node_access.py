@@ -190,8 +190,8 @@ def remove(
     made = cluster.get("daemonset", name, namespace)
     doomed = [made] if made is not None and kubectl.is_ours(made) else []
     found = look(cluster, node, namespace)
-    if doomed and found.pod and not force:
-        _check_undone(cluster, node, namespace, found.pod)
+    if doomed and not force:
+        _check_undone(cluster, node, namespace, found)
     if doomed and not predict:
         if found.pod:
             # Empty by now, or it stays.
@@ -200,8 +200,18 @@ def remove(
     return [*doomed, *_empty_space(cluster, namespace, name, deadline_s, predict)]
 
 
-def _check_undone(cluster: Kubectl, node: str, namespace: str, pod: str) -> None:
-    done = _in_pod(cluster, namespace, pod, access_manifests.JOURNAL)
+def _check_undone(cluster: Kubectl, node: str, namespace: str, found: Found) -> None:
+    if not found.pod:
+        raise AccessError(
+            f"node {node}: {found.why}. Whether there are changes to undo can't be seen: repair the pod and run "
+            "playbook reset, or, where nothing was done on the node or it is gone for good, set node_access_force"
+        )
+    done = _in_pod(cluster, namespace, found.pod, access_manifests.JOURNAL)
+    if done.status != 0:
+        raise AccessError(
+            f"node {node}: pod {namespace}/{found.pod} can't say whether there are changes to undo "
+            f"({done.stderr.strip()}); run playbook reset again, or set node_access_force"
+        )
     if done.stdout.strip():
         raise AccessError(
             f"node {node}: {done.stdout.split()[0]} says that there are changes to undo; run playbook reset, which "

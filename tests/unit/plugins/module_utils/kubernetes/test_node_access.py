@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.colocation.testbed.plugins.module_utils import commands
 from ansible_collections.colocation.testbed.plugins.module_utils.kubernetes import (
     access_manifests,
     node_access,
@@ -204,6 +205,30 @@ def test_the_pod_stays_while_the_node_has_changes_to_undo() -> None:
     ensure(cluster)
     cluster.in_pods = {"journal.json": "/var/lib/testbed/node/journal.json\n"}
     with pytest.raises(node_access.AccessError, match=r"node n1: /\S+/journal\.json says that there are"):
+        remove(cluster)
+    assert cluster.get("DaemonSet", NAME, NAMESPACE) is not None
+    assert remove(cluster, force=True) == ["DaemonSet", "Namespace"]
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "words"),
+    [
+        (
+            node_access.Found(True, "", "pod a/b: its image can't be pulled"),
+            0,
+            "pulled. Whether there are changes to undo",
+        ),
+        (node_access.Found(True, "b", ""), 1, "can't say whether there are changes to undo .gone."),
+    ],
+)
+def test_the_pod_stays_while_nobody_can_tell_whether_there_are_changes(
+    monkeypatch: pytest.MonkeyPatch, found: node_access.Found, status: int, words: str
+) -> None:
+    cluster = Cluster()
+    ensure(cluster)
+    monkeypatch.setattr(node_access, "look", lambda *_given: found)
+    monkeypatch.setattr(node_access, "_in_pod", lambda *_given: commands.Result((), status, "", "gone"))
+    with pytest.raises(node_access.AccessError, match=words):
         remove(cluster)
     assert cluster.get("DaemonSet", NAME, NAMESPACE) is not None
     assert remove(cluster, force=True) == ["DaemonSet", "Namespace"]
